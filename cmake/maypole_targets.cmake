@@ -1,0 +1,53 @@
+# The only place where compile flags are set.
+#
+#   maypole_library(name SOURCES ... DEPS ...)   static library maypole_<name>, alias maypole::<name>
+#   maypole_binary(name SOURCES ... DEPS ...)    executable in <build>/bin
+#   maypole_test(name LABEL unit|sim|integration SOURCES ... DEPS ...)   GoogleTest binary, one ctest per case
+#
+# One folder is one target; DEPS are the arrows of docs/ARCHITECTURE.md.
+
+include(GNUInstallDirs)
+
+add_library(maypole_flags INTERFACE)
+add_library(maypole::flags ALIAS maypole_flags)
+target_compile_features(maypole_flags INTERFACE cxx_std_20)
+target_include_directories(maypole_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(maypole_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror=switch -Werror=return-type
+  $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> -fno-omit-frame-pointer)
+if(MAYPOLE_WARNINGS_AS_ERRORS)
+  target_compile_options(maypole_flags INTERFACE -Werror)
+endif()
+if(MAYPOLE_SANITIZE)
+  target_compile_options(maypole_flags INTERFACE -fsanitize=${MAYPOLE_SANITIZE} -fno-sanitize-recover=all -O1)
+  target_link_options(maypole_flags INTERFACE -fsanitize=${MAYPOLE_SANITIZE})
+endif()
+
+function(maypole_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(maypole_${name} STATIC ${ARG_SOURCES})
+  add_library(maypole::${name} ALIAS maypole_${name})
+  set_target_properties(maypole_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_libraries(maypole_${name} PUBLIC maypole::flags ${ARG_DEPS})
+endfunction()
+
+function(maypole_binary name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE maypole::flags ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+function(maypole_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
+  if(NOT MAYPOLE_BUILD_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE maypole::flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 300 ENVIRONMENT
+    "UCX_MEM_EVENTS=n;UCX_HANDLE_ERRORS=none;UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1;TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizer/tsan.supp;LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizer/lsan.supp")
+endfunction()

@@ -1,0 +1,87 @@
+// A collective as data: what one member (an agent) sends, receives and sums, and after which of its own steps.
+//
+// Pure data: no buffer, address, clock or error of a network. Makers (ring.h, direct.h, ...) are pure functions
+// that return one Schedule; the engine (agent/engine/execution.h) and the simulator (simulate.h) interpret any of them
+// and know no algorithm.
+//
+// Buffers, each logically `elements` long:
+//   kInput    the sum of what the member's own ranks submitted. Read only. (The engine sums the ranks lazily, fused
+//             into the step that reads it.)
+//   kPartial  sums that are not yet complete, in the accumulator type (f32 for half types). Lives from the
+//             step that writes a range until the last step that reads it; the engine keeps it in slices of a pool.
+//   kResult   the finished elements, in the tensor's own type. Writing a reduction into kResult *finalises*: divides
+//             for a mean and rounds, once.
+//
+// Matching: the k-th send of A to B in the order of A's list meets the k-th receive from A in B's list, whatever the
+// order in time. The two ranges are equal. This ordinal is what a frame carries.
+//
+// Numerics: a combination is target = received (+) source or, for kCopy, target = source; (+) is commutative in
+// its two operands, so a schedule fixes the association of every element.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/quantity.h"
+
+namespace maypole::collective {
+
+enum class Collective : std::uint8_t { kAllReduce = 0, kBarrier = 1 };
+
+enum class Algorithm : std::uint8_t {
+  kAuto = 0,    // let select.h choose
+  kRing = 1,    // reduce-scatter and all-gather round the ring
+  kDirect = 2,  // every member reduces its own chunk: two rounds
+  kNaive = 3,   // everybody sends everything to everybody: the counted baseline
+};
+
+enum class StepKind : std::uint8_t {
+  kSend,           // source -> peer
+  kReceive,        // peer -> target, as it is
+  kReceiveReduce,  // peer (+) source -> target
+  kCopy,           // source -> target on this member (kInput -> kResult: the local sum, finalised)
+};
+
+enum class Buffer : std::uint8_t { kInput, kPartial, kResult };
+
+using StepIndex = std::uint32_t;
+inline constexpr StepIndex kNoStep = 0xffffffff;
+
+struct Step {
+  StepKind kind = StepKind::kCopy;
+  Buffer source = Buffer::kInput;   // kSend, kReceiveReduce, kCopy
+  Buffer target = Buffer::kResult;  // kReceive, kReceiveReduce, kCopy
+  Member peer{0};                   // kSend, kReceive, kReceiveReduce
+  ElementRange range;               // the same range in source, target and frame; never empty
+  std::array<StepIndex, 2> after = {kNoStep, kNoStep};  // smaller indices that must have completed first
+  std::uint32_t ordinal = 0;        // number of earlier sends to (receives from) the same peer; set by the maker
+};
+
+struct Schedule {
+  Collective collective = Collective::kAllReduce;
+  Algorithm algorithm = Algorithm::kRing;
+  Member self{0};
+  std::uint32_t members = 1;
+  ElementCount elements = 0;
+  std::vector<Step> steps;  // a valid topological order
+};
+
+// What a maker needs. `slice_elements` (> 0) bounds the range of one step; slices of a chunk are pipelined.
+struct Shape {
+  std::uint32_t members = 1;
+  Member self{0};
+  ElementCount elements = 0;
+  ElementCount slice_elements = 1 << 17;
+};
+
+std::string_view Name(Algorithm algorithm);
+std::string_view Name(Collective collective);
+
+// Chunk `index` of `elements` cut into `members` parts of q = ceil(elements / members): [min(E, index*q), min(E, (index+1)*q)),
+// possibly empty.
+ElementRange ChunkOf(ElementCount elements, std::uint32_t members, std::uint32_t index);
+
+}  // namespace maypole::collective
