@@ -212,6 +212,17 @@ struct TellCoordinator {
   ControlMessage message;
 };
 
+// An op ended on this node: for counters and histograms.
+struct OpFinished {
+  collective::Collective collective = collective::Collective::kAllReduce;
+  collective::Algorithm algorithm = collective::Algorithm::kAuto;
+  std::uint64_t bytes = 0;       // of one rank's tensor
+  std::uint32_t world_size = 0;
+  Duration waited{0};            // from the first submission here to the start: for ranks and agents
+  Duration ran{0};               // from the start to the end
+  ErrorCode code = ErrorCode::kOk;
+};
+
 // Something a person should read, once.
 struct LogLine {
   enum class Level : std::uint8_t { kInfo, kWarning };
@@ -220,6 +231,6 @@ struct LogLine {
 };
 
 using Action = std::variant<AnswerHello, SessionReady, CompleteOp, FailSession, ReleaseSession, ConnectPeer, DisconnectPeer,
-                            SendFrame, ReceivePayload, DropPayload, RunWork, TellCoordinator, LogLine>;
+                            SendFrame, ReceivePayload, DropPayload, RunWork, TellCoordinator, OpFinished, LogLine>;
 
 }  // namespace maypole::agent
