@@ -90,6 +90,10 @@ typedef struct maypole_all_reduce_options {
 
 /* Connects and waits until all ranks of the job have joined. `options` may be NULL: all from the environment. */
 MAYPOLE_API maypole_status maypole_connect(const maypole_connect_options* options, maypole_session** session);
+/* Leaves the job: every op in flight and every later call ends with MAYPOLE_FAILED_PRECONDITION (waiting threads wake), but memory,
+ * results and handles stay valid until maypole_close. For language bindings whose arrays may outlive the session; may be
+ * called again. NULL is allowed. */
+MAYPOLE_API void maypole_leave(maypole_session* session);
 /* Leaves the job and frees everything. Ops still in flight are given up. NULL is allowed. */
 MAYPOLE_API void maypole_close(maypole_session* session);
 
@@ -114,6 +118,9 @@ MAYPOLE_API maypole_status maypole_barrier(maypole_session* session, const char*
 
 /* 1 if maypole_wait would return at once. */
 MAYPOLE_API int maypole_test(maypole_op* op);
+/* Waits for at most `seconds`: 1 if maypole_wait would now return at once, else 0. Lets a caller look at signals or its own clock
+ * now and then. Sleeps. */
+MAYPOLE_API int maypole_wait_for(maypole_op* op, double seconds);
 /* Waits for the end and returns the op's status; may be called again. Sleeps; burns no CPU. */
 MAYPOLE_API maypole_status maypole_wait(maypole_op* op);
 /* The shared result, or NULL. */
