@@ -1,0 +1,73 @@
+"""Joining a job."""
+
+import ctypes
+import threading
+from typing import Callable, List, Optional
+
+from ._errors import InvalidArgumentError
+from ._handle import Handle
+from ._library import ConnectOptions, check, library
+from ._session import Session, _seconds
+
+
+def connect(
+    socket: Optional[str] = None,
+    job: Optional[str] = None,
+    rank: Optional[int] = None,
+    world_size: Optional[int] = None,
+    timeout: Optional[float] = None,
+) -> Session:
+    """Joins a job by this node's agent and waits until all of its ranks have joined.
+
+    Args:
+        socket: path of the agent's socket; None: MAYPOLE_SOCKET, else /run/maypole/agent.sock.
+        job: name of the job; None: MAYPOLE_JOB, else "default".
+        rank: of this process, from 0; None: RANK. Give both rank and world_size, or neither.
+        world_size: how many ranks the job has; None: WORLD_SIZE.
+        timeout: seconds until all ranks must have joined; None: 60.
+
+    Raises AgentUnavailableError if no agent answers, InvalidArgumentError or FailedPreconditionError if it refuses (rank taken,
+        another world size, another version), TimeoutError if ranks are missing.
+    """
+    if (rank is None) != (world_size is None):
+        raise InvalidArgumentError(
+            f"rank={rank} and world_size={world_size}: give both, or neither to take them from the environment"
+        )
+    if world_size is not None and not 0 <= rank < world_size:
+        raise InvalidArgumentError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
+    options = ConnectOptions(
+        socket=None if socket is None else str(socket).encode(),
+        job=None if job is None else job.encode(),
+        rank=rank or 0,
+        world_size=world_size or 0,
+        timeout=_seconds(timeout),
+    )
+
+    def join() -> Handle:
+        pointer = ctypes.c_void_p()
+        check(library().maypole_connect(ctypes.byref(options), ctypes.byref(pointer)))
+        return Handle(pointer.value)
+
+    return Session(_interruptible(join))
+
+
+def _interruptible(join: Callable[[], Handle]) -> Handle:
+    """Runs `join` so that Ctrl-C ends the wait for it. Python hears signals only between C calls, and this C call may take a
+    minute: it runs on a thread of its own. If nobody waits for it any more, its Handle dies with the thread, which leaves
+    the job."""
+    outcome: List[Handle] = []
+    failure: List[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(join())
+        except BaseException as error:  # raised again in the caller's thread
+            failure.append(error)
+        ended.set()
+
+    ended = threading.Event()
+    threading.Thread(target=run, name="maypole connect", daemon=True).start()
+    ended.wait()
+    if failure:
+        raise failure[0]
+    return outcome.pop()

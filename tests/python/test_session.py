@@ -1,0 +1,216 @@
+"""Session and Work over a fake library: lifetimes, waits, and every error."""
+
+import ctypes
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+import pytest
+import torch
+
+import maypole
+from conftest import PACKAGE
+
+
+def counter(fake_library, name):
+    gc.collect()
+    return ctypes.c_int.in_dll(fake_library, name).value
+
+
+def test_connect_takes_both_rank_and_world_size_or_neither(fake_library):
+    with pytest.raises(maypole.InvalidArgumentError, match="give both"):
+        maypole.connect(rank=0)
+    with pytest.raises(maypole.InvalidArgumentError, match="rank=3"):
+        maypole.connect(rank=3, world_size=3)
+
+
+def test_connect_raises_what_the_library_said(fake_library):
+    with pytest.raises(maypole.AgentUnavailableError, match="/nobody"):
+        maypole.connect(socket="/nobody")
+
+
+def test_ctrl_c_ends_a_wait_and_the_op_goes_on(session):
+    work = session.barrier("never", async_op=True)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work.wait()
+    assert time.monotonic() - start < 2
+    assert not work.test()
+
+
+@pytest.mark.parametrize("status, kind", [(2, maypole.MismatchError), (3, maypole.PeerLostError), (4, maypole.TimeoutError)])
+def test_a_failed_op_raises_at_every_wait(session, status, kind):
+    work = session.all_reduce(numpy.zeros(3), name=f"fail {status} ranks=3;hosts=node-b", async_op=True)
+    for _ in range(2):
+        with pytest.raises(kind) as caught:
+            work.wait()
+        assert (caught.value.ranks, caught.value.hosts) == ((3,), ("node-b",))
+    assert work.test()
+
+
+def test_a_blocking_call_returns_the_array_itself(session):
+    value = torch.ones(3)
+    assert session.all_reduce(value) is value
+
+
+def test_a_shared_result_is_read_only_and_outlives_work_and_session(fake_library):
+    with maypole.connect() as session:
+        value = numpy.arange(6.0).reshape(2, 3)
+        result = session.all_reduce(value, shared_result=True)
+    gc.collect()
+    assert (result == value).all() and result.shape == (2, 3) and result.ctypes.data == value.ctypes.data
+    with pytest.raises(ValueError):
+        result[0] = 1
+    with pytest.raises(ValueError):
+        result.flags.writeable = True
+
+
+def test_a_shared_result_of_a_torch_tensor_is_refused(session):
+    with pytest.raises(maypole.InvalidArgumentError, match="numpy"):
+        session.all_reduce(torch.zeros(3), shared_result=True)
+
+
+@pytest.mark.parametrize("shape", [(), 0, 5, (2, 3), (2, 0)])
+def test_empty_makes_zeroed_arrays_of_any_shape(session, shape):
+    value = session.empty(shape, "float16")
+    assert value.shape == numpy.empty(shape).shape and value.dtype == numpy.float16 and not value.any()
+    tensor = session.empty(shape, torch.bfloat16)
+    assert tensor.shape == torch.Size(value.shape) and tensor.dtype == torch.bfloat16 and not tensor.any()
+
+
+def test_empty_refuses_what_no_memory_can_hold(session):
+    with pytest.raises(maypole.InvalidArgumentError, match="more than any memory"):
+        session.empty((2**40, 2**40))
+
+
+def test_an_array_outlives_its_session_and_then_gives_its_memory_back(fake_library):
+    before = counter(fake_library, "fake_open_sessions"), counter(fake_library, "fake_allocations")
+    with maypole.connect() as session:
+        value = session.empty(4)[1:]  # a view holds the memory too
+    assert counter(fake_library, "fake_open_sessions") == before[0] + 1
+    value[:] = 1
+    assert value.sum() == 3
+    del value
+    assert (counter(fake_library, "fake_open_sessions"), counter(fake_library, "fake_allocations")) == before
+
+
+def test_a_dropped_work_keeps_its_array_until_the_op_has_ended(fake_library):
+    before = counter(fake_library, "fake_allocations"), counter(fake_library, "fake_ops")
+    with maypole.connect() as session:
+        session.all_reduce(session.empty(4), name="never", async_op=True)
+        assert counter(fake_library, "fake_allocations") == before[0] + 1
+        session.barrier()  # any submission looks after dropped ops
+        assert counter(fake_library, "fake_allocations") == before[0] + 1
+    assert (counter(fake_library, "fake_allocations"), counter(fake_library, "fake_ops")) == before
+
+
+def test_ended_works_give_their_slots_back(session, fake_library):
+    before = counter(fake_library, "fake_ops")
+    for _ in range(100):
+        session.all_reduce(numpy.zeros(3))
+        session.all_reduce(numpy.zeros(3), async_op=True)
+    assert counter(fake_library, "fake_ops") <= before
+
+
+def test_closing_wakes_a_waiting_thread_with_an_error(fake_library):
+    session = maypole.connect()
+    work = session.barrier("never", async_op=True)
+    caught = []
+
+    def wait():
+        try:
+            work.wait()
+        except maypole.Error as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    session.close()
+    thread.join(5)
+    assert isinstance(caught[0], maypole.FailedPreconditionError)
+
+
+def test_a_closed_session_refuses_everything(fake_library):
+    session = maypole.connect()
+    session.close()
+    session.close()
+    value = numpy.zeros(3)
+    for call in (lambda: session.all_reduce(value), session.barrier, lambda: session.empty(3), session.agent_stats):
+        with pytest.raises(maypole.FailedPreconditionError, match="closed"):
+            call()
+    assert session.rank == 0 and "closed" in repr(session)
+
+
+@pytest.mark.parametrize(
+    "arguments, hint",
+    [
+        ({"op": "average"}, "average"),
+        ({"op": None}, "op=None"),
+        ({"algorithm": "tree"}, "ring"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"timeout": float("nan")}, "timeout=nan"),
+        ({"timeout": -1.0}, "timeout=-1.0"),
+        ({"priority": 2**31}, "32 bits"),
+        ({"name": ""}, "1 to 255"),
+        ({"name": "é" * 128}, "1 to 255"),
+        ({"name": "a\0b"}, "none of them zero"),
+    ],
+)
+def test_a_bad_argument_is_refused_with_its_value(session, arguments, hint):
+    with pytest.raises(maypole.InvalidArgumentError, match=hint):
+        session.all_reduce(numpy.zeros(3), **arguments)
+
+
+def test_the_counters_come_by_name(session):
+    stats = session.agent_stats()
+    assert (stats.ops, stats.transfer_ns, stats.algorithm) == (7, 9, "ring")
+
+
+def run_python(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_missing_library_is_named_with_the_remedy():
+    code, output = run_python("import maypole; maypole.connect()", MAYPOLE_LIBRARY="/no/such/libmaypole.so")
+    assert code == 1 and "/no/such/libmaypole.so" in output and "cmake --preset release" in output
+
+
+def test_a_library_of_another_version_is_refused():
+    code, output = run_python("import maypole; maypole.connect()", MAYPOLE_LIBRARY="libc.so.6")
+    assert code == 1 and "lacks maypole_" in output and "different versions" in output
+
+
+@pytest.mark.parametrize("ending, code", [("", 0), ("; 1 / 0", 1), ("; raise SystemExit(3)", 3)])
+def test_a_session_that_nobody_closed_is_left_at_exit(fake_library, ending, code):
+    found, output = run_python("import maypole; session = maypole.connect()" + ending, FAKE_MAYPOLE_SAYS="1")
+    assert (found, output.count("left")) == (code, 1)
+
+
+def test_the_end_of_a_forked_child_does_not_leave_the_parents_job(fake_library):
+    script = """
+import maypole, os, sys
+session = maypole.connect()
+array = session.empty(4)
+if os.fork() == 0:
+    del array
+    sys.exit(0)  # runs the child's exit handlers
+os.wait()
+array[:] = 1
+print("parent")
+session.close()
+"""
+    code, output = run_python(script, FAKE_MAYPOLE_SAYS="1")
+    assert (code, output.split()) == (0, ["parent", "left"])
