@@ -59,6 +59,7 @@ class Session:
         self.local_rank: int = library().maypole_local_rank(handle.pointer)
         self.local_world_size: int = library().maypole_local_world_size(handle.pointer)
         self.nodes: int = library().maypole_nodes(handle.pointer)
+        self._hook_state: Any = None  # of maypole.torch
 
     def __repr__(self) -> str:
         state = "" if self._handle else " closed"
