@@ -1,7 +1,8 @@
-// The agent's stream to the coordinator: attaches, and attaches again with backoff whenever it is lost. Speaks the plain structs of
-// engine/events.h; only coordinator_client.cc knows gRPC.
+// The agent's stream to the coordinator: attaches, and attaches again with backoff whenever it is
+// lost. Speaks the plain structs of engine/events.h; only coordinator_client.cc knows gRPC.
 //
-// Threads: the public functions on the loop's thread; gRPC's threads put events into a queue. Never blocks.
+// Threads: the public functions on the loop's thread; gRPC's threads put events into a queue. Never
+// blocks.
 #pragma once
 
 #include <memory>
@@ -48,7 +49,8 @@ class CoordinatorClient {
   virtual void Tell(const ControlMessage& message) = 0;
   // Sent if it differs from the last report and the link is up.
   virtual void Report(const AgentReport& report) = 0;
-  // The epochs that run here, told with every new attachment. The owner calls this whenever they change.
+  // The epochs that run here, told with every new attachment. The owner calls this whenever they
+  // change.
   virtual void SetEpochs(std::vector<EpochInfo> epochs) = 0;
 
   virtual bool Poll(std::vector<ControlEvent>& events) = 0;
