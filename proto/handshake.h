@@ -15,7 +15,8 @@
 //   Goodbye            ->                          closing in peace (else: the rank died)
 //
 // Every packet begins with MessageHeader. The agent refuses, with a sentence and a close, what is not exactly this; a stranger can
-// cost it a bounded time and no memory. Hello keeps its first 16 bytes for ever, so that any two versions can refuse each other.
+// cost it a bounded time and no memory. MessageHeader, the first 48 bytes of Hello (up to `version`) and the whole of HelloReply keep
+// their places for ever, so that any two versions can refuse each other by name.
 #pragma once
 
 #include <cstddef>
@@ -49,19 +50,19 @@ struct MessageHeader {
 
 struct Hello {
   MessageHeader header;
+  char version[32] = {};  // of the client, terminated
   std::uint32_t rank = 0;
   std::uint32_t world_size = 0;
   std::int64_t pid = 0;  // for messages to people only
   std::uint64_t job_bytes = 0;
-  char version[32] = {};  // of the client, terminated
-  char job[kJobNameBytesMax + 1] = {};
+  char job[kJobNameBytesMax + 1] = {};  // printable UTF-8
 };
 
 struct HelloReply {
   MessageHeader header;
+  char version[32] = {};   // of the agent, terminated
   std::uint32_t code = 0;  // ErrorCode
   std::uint32_t text_bytes = 0;
-  char version[32] = {};  // of the agent
   char text[512] = {};
 };
 
@@ -125,8 +126,19 @@ struct Goodbye {
 };
 
 inline constexpr std::size_t kMessageBytesMax = 1024;
+
+// A message with its header filled in.
+template <typename Message>
+Message MakeMessage(MessageKind kind, std::uint32_t protocol) {
+  Message message;
+  message.header = {kHandshakeMagic, kind, protocol, sizeof(Message)};
+  return message;
+}
+
 static_assert(sizeof(MessageHeader) == 16);
 static_assert(sizeof(Hello) <= kMessageBytesMax && sizeof(SessionReady) <= kMessageBytesMax);
+static_assert(offsetof(Hello, version) == 16 && offsetof(HelloReply, version) == 16 && offsetof(HelloReply, code) == 48 &&
+              offsetof(HelloReply, text) == 56 && sizeof(HelloReply) == 568);
 static_assert(std::is_trivially_copyable_v<Hello> && std::is_trivially_copyable_v<SessionReady> && std::is_trivially_copyable_v<AllocateReply>);
 
 }  // namespace maypole

@@ -1,24 +1,28 @@
-// The bytes that a client and its agent share, and who may write what.
+// The bytes that a client and its agent share, and who may write what. docs/segment_format.md has the pictures.
 //
 // Memory: one *control segment* per session (this layout), made by the agent: a memfd sealed against shrinking and growing,
 // passed as a descriptor. *Data segments* (plain bytes) are made on request in the same way; a *result segment* of the job
-// is passed read-only. Places in them are (segment number, offset), never pointers.
+// is passed read-only. Places in them are (segment number, offset), never pointers. Little endian.
 //
 //   0            ControlHeader                 (12288 bytes)
 //   12288        Slot[slot_count]              (1024 bytes each)
 //
-// Submission: the client owns a slot in state kFree. It fills the fields, stores state = kSubmitted (release), puts the
-// slot's index into submit_ring[submit_tail % kRingEntries], stores submit_tail + 1 (release), and if agent_sleeping is not 0
-// (seq_cst) writes 8 bytes to the doorbell eventfd.
-// Completion: the agent writes the outcome fields, stores state = kDone (release) and wakes the futex on `state` if `waiters` is not 0.
-// Release: the client reads the outcome and either stores state = kFree, or, for a shared result, stores kReleased
-// and rings again with the slot's index; the agent gives the result memory back and stores kFree.
+// Submission: the client owns a slot in state kFree. It fills `request`, stores state = kSubmitted (release), puts the
+// slot's index into submit_ring[submit_tail % kRingEntries], stores submit_tail + 1 (seq_cst), and if agent_sleeping (seq_cst)
+// is not 0 writes 8 bytes to the doorbell eventfd. The agent stores agent_sleeping = 1 (seq_cst) and looks at submit_tail
+// (seq_cst) once more before it sleeps: of the two, at least one sees the other. Nobody reads the eventfd: the agent watches it
+// edge-triggered, so a client that drains it or makes it blocking harms only itself.
+// Completion: the agent writes `outcome`, stores state = kDone (seq_cst) and wakes the futex on `state` if `waiters` (seq_cst)
+// is not 0. The client raises `waiters` (seq_cst) and looks at `state` (seq_cst) before it sleeps: the same argument.
+// Release: the client reads the outcome and either stores state = kFree, or, after the success of an op with kSlotSharedResult,
+// stores kReleased and submits the slot's index once more; the agent gives the result memory back and stores kFree (release).
 //
-// Trust: the agent copies a slot once, validates the copy and never reads the slot's request fields again; the client can hurt
-// only its own job. The agent reads no index or length from here without a bound.
+// Trust: the agent knows from its own memory which slots are in flight, copies a request once, validates the copy and never reads
+// the request again; the client can hurt only its own job. The agent reads no index or length from here without a bound.
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -30,7 +34,8 @@ inline constexpr std::uint32_t kSegmentMagic = 0x5359414d;  // "MAYS"
 inline constexpr std::uint32_t kClientProtocol = 1;
 
 inline constexpr std::uint32_t kSlotCount = 1024;
-inline constexpr std::uint32_t kRingEntries = 2048;  // > kSlotCount: submit and release together never overflow it
+// A power of two > kSlotCount. A slot is never in the ring twice, so it cannot overflow.
+inline constexpr std::uint32_t kRingEntries = 2048;
 inline constexpr std::size_t kNameBytesMax = 255;
 inline constexpr std::size_t kErrorTextBytes = 512;
 inline constexpr std::size_t kCulpritBytes = 128;
@@ -42,38 +47,46 @@ enum class SlotState : std::uint32_t {
   kReleased = 3,   // client -> agent: a shared result is not needed any more
 };
 
-// Bits of Slot::flags; any other bit is refused.
+// Bits of SlotRequest::flags; any other bit is refused.
 enum SlotFlags : std::uint32_t {
   kSlotSharedResult = 1u << 0,  // out of place: the agent provides the result, one copy for all ranks of the node
   kSlotOverwrite = 1u << 1,     // in place and the input need not be restored if the op fails
 };
 
+// Written by the client before kSubmitted.
+struct SlotRequest {
+  std::uint8_t collective = 0;  // collective::Collective
+  std::uint8_t dtype = 0;       // DType
+  std::uint8_t reduction = 0;   // Reduction
+  std::uint8_t algorithm = 0;   // collective::Algorithm; 0 = automatic
+  std::uint32_t flags = 0;      // SlotFlags
+  std::int32_t priority = 0;    // higher goes first
+  std::uint32_t segment = 0;    // data segment of the tensor; ignored for zero elements
+  std::uint64_t offset = 0;     // its first byte there; aligned to the element size
+  std::uint64_t elements = 0;
+  std::int64_t timeout_ns = 0;  // from submission; <= 0: the job's default
+  std::uint64_t reserved = 0;
+  std::uint16_t name_bytes = 0;
+  char name[kNameBytesMax + 1] = {};  // printable UTF-8, not terminated; empty: unnamed
+};
+
+// Written by the agent before kDone.
+struct SlotOutcome {
+  std::uint64_t result_offset = 0;   // kSlotSharedResult: place in `result_segment`
+  std::uint32_t result_segment = 0;
+  std::uint16_t error_bytes = 0;
+  std::uint16_t culprit_bytes = 0;
+  std::uint32_t code = 0;            // ErrorCode
+  std::uint32_t reserved = 0;
+  char error[kErrorTextBytes] = {};
+  char culprits[kCulpritBytes] = {};
+};
+
 struct alignas(64) Slot {
-  // -- written by both, in turn
-  std::atomic<std::uint32_t> state;
-  std::atomic<std::uint32_t> waiters;  // client threads that sleep on `state`
-  // -- request: written by the client before kSubmitted
-  std::uint8_t collective;   // collective::Collective
-  std::uint8_t dtype;        // DType
-  std::uint8_t reduction;    // Reduction
-  std::uint8_t algorithm;    // collective::Algorithm; 0 = automatic
-  std::uint32_t flags;       // SlotFlags
-  std::int32_t priority;     // higher goes first
-  std::uint32_t segment;     // data segment of the tensor
-  std::uint64_t offset;      // its first byte there; aligned to the element size
-  std::uint64_t elements;
-  std::int64_t timeout_ns;   // from submission; <= 0: the job's default
-  std::uint64_t reserved;
-  std::uint16_t name_bytes;
-  char name[kNameBytesMax + 1];  // UTF-8, not terminated
-  // -- outcome: written by the agent before kDone
-  std::uint8_t code;             // ErrorCode
-  std::uint64_t result_offset;   // kSlotSharedResult: place in `result_segment`
-  std::uint32_t result_segment;
-  std::uint16_t error_bytes;
-  std::uint16_t culprit_bytes;
-  char error[kErrorTextBytes];
-  char culprits[kCulpritBytes];
+  std::atomic<std::uint32_t> state;    // SlotState; written by both, in turn
+  std::atomic<std::uint32_t> waiters;  // client: threads that sleep on `state`
+  SlotRequest request;
+  SlotOutcome outcome;
 };
 
 struct alignas(4096) ControlHeader {
@@ -82,19 +95,31 @@ struct alignas(4096) ControlHeader {
   std::uint32_t slot_count;
   std::uint32_t ring_entries;
   alignas(64) std::atomic<std::uint32_t> agent_sleeping;  // agent: 1 while it must be woken by the doorbell
-  // agent: not 0 when the session is over; session_error says why. Every later call of the client fails with it.
+  // agent: ErrorCode, not 0 when the session is over; the fields below, written before, say why. Every later call of the
+  // client fails with it.
   alignas(64) std::atomic<std::uint32_t> session_code;
-  std::uint32_t session_error_bytes;
+  std::uint16_t session_error_bytes;
+  std::uint16_t session_culprit_bytes;
   char session_error[kErrorTextBytes];
   char session_culprits[kCulpritBytes];
   alignas(64) std::atomic<std::uint64_t> submit_tail;  // client; the agent keeps its own head in its own memory
-  alignas(64) std::uint32_t submit_ring[kRingEntries];
+  alignas(64) std::atomic<std::uint32_t> submit_ring[kRingEntries];  // client (relaxed: ordered by submit_tail)
 };
 
-inline constexpr std::size_t kControlBytes = sizeof(ControlHeader) + kSlotCount * sizeof(Slot);
+struct ControlSegment {
+  ControlHeader header;
+  Slot slots[kSlotCount];
+};
 
+inline constexpr std::size_t kControlBytes = sizeof(ControlSegment);
+
+static_assert(std::endian::native == std::endian::little);
+static_assert(std::has_single_bit(kRingEntries) && kRingEntries > kSlotCount);
+static_assert(std::is_trivially_copyable_v<SlotRequest> && std::is_trivially_copyable_v<SlotOutcome>);
 static_assert(sizeof(Slot) == 1024 && std::is_standard_layout_v<Slot>);
 static_assert(sizeof(ControlHeader) == 12288 && std::is_standard_layout_v<ControlHeader>);
+static_assert(kControlBytes == sizeof(ControlHeader) + kSlotCount * sizeof(Slot));
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && sizeof(std::atomic<std::uint64_t>) == 8);
 
 }  // namespace maypole
