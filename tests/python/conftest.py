@@ -1,11 +1,12 @@
-"""Fixtures. Unit tests (marked unit) load a fake libmaypole.so into this process; integration tests run real ranks, agents and a
-coordinator as processes of their own, by `maypole local`."""
+"""Fixtures. Unit tests load a fake libmaypole.so into this process; integration tests run real ranks, agents and a coordinator
+as processes of their own, by `maypole local`."""
 
 import ctypes
 import os
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -36,50 +37,65 @@ def session(fake_library):
         yield session
 
 
-class Cluster:
-    """Runs a script of ranks/ once per rank under `maypole local`."""
+class Run:
+    """A `maypole local` with its agents and ranks. All carry a token in their environment, by which leftovers are found."""
 
-    def environment(self):
-        # "" would win over nothing: the ranks must find the library of this build.
-        extra = {"MAYPOLE_LIBRARY": str(BUILD / "lib" / "libmaypole.so"), "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
-        return {**os.environ, **extra}
-
-    def start(self, script, *arguments, nodes=1, ranks_per_node=1, world=None):
+    def __init__(self, script, *arguments, nodes=1, ranks_per_node=1):
+        self.token = f"MAYPOLE_TEST_RUN={uuid.uuid4()}"
+        name, value = self.token.split("=")
+        environment = {"MAYPOLE_LIBRARY": str(BUILD / "lib" / "libmaypole.so"), "PYTHONPATH": str(PACKAGE), name: value}
         placement = ["--nodes", str(nodes), "--ranks-per-node", str(ranks_per_node)]
-        command = [BUILD / "bin" / "maypole", "local", *placement, "--", sys.executable, RANKS / script, *arguments]
-        return subprocess.Popen(
-            [str(part) for part in command],
-            env=self.environment(),
+        self.process = subprocess.Popen(
+            [BUILD / "bin" / "maypole", "local", *placement, "--", sys.executable, script, *arguments],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # one group, so that a test that failed leaves nothing behind
         )
 
-    def finish(self, process, seconds):
-        """Its output. Fails the test if it takes longer; kills what is left in its process group."""
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            pytest.fail(f"still running after {seconds} s:\n{output}")
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return output
-        pytest.fail(f"left processes behind:\n{output}")
+    def processes(self):
+        """Ids of the processes that belong to this run."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if self.token.encode() in entry.read_bytes().split(b"\0"):
+                    found.append(int(entry.parent.name))
+            except OSError:  # it has ended, or is not ours to read
+                continue
+        return found
 
-    def run(self, script, *arguments, nodes=1, ranks_per_node=1, seconds=60):
-        """Output of a run in which every rank must succeed."""
-        process = self.start(script, *arguments, nodes=nodes, ranks_per_node=ranks_per_node)
-        output = self.finish(process, seconds)
-        assert process.returncode == 0, output
-        return output
+    def finish(self, seconds):
+        """Its output and exit code. Fails the test if it takes longer or leaves processes behind."""
+        try:
+            output, _ = self.process.communicate(timeout=seconds)
+            complaint = "left processes behind"
+        except subprocess.TimeoutExpired as error:
+            output, complaint = (error.stdout or b"").decode(), f"still running after {seconds} s"
+        left = self.processes()
+        for process in left:
+            os.kill(process, signal.SIGKILL)
+        if left:
+            self.process.communicate()
+            pytest.fail(f"{complaint}: {left}\n{output}")
+        return output, self.process.returncode
 
 
 @pytest.fixture(scope="session")
 def cluster():
+    """Starts a Run of a script in ranks/."""
     if not (BUILD / "bin" / "maypole").exists():
         pytest.skip(f"no {BUILD}/bin/maypole: build the release preset or set MAYPOLE_BUILD")
-    return Cluster()
+    return lambda script, *arguments, **placement: Run(RANKS / script, *arguments, **placement)
+
+
+@pytest.fixture(scope="session")
+def run_ranks(cluster):
+    """The output of a script of ranks/ of which every rank must end well and say so."""
+
+    def run(script, *arguments, nodes, ranks_per_node, seconds=60):
+        output, code = cluster(script, *arguments, nodes=nodes, ranks_per_node=ranks_per_node).finish(seconds)
+        assert code == 0, output
+        assert output.count("all right") == nodes * ranks_per_node, output
+        return output
+
+    return run
