@@ -12,8 +12,9 @@ add_library(maypole_flags INTERFACE)
 add_library(maypole::flags ALIAS maypole_flags)
 target_compile_features(maypole_flags INTERFACE cxx_std_20)
 target_include_directories(maypole_flags INTERFACE ${PROJECT_SOURCE_DIR})
+# Designated initialisers leave defaults out on purpose, hence -Wno-missing-field-initializers.
 target_compile_options(maypole_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror=switch -Werror=return-type
+  -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror=switch -Werror=return-type
   $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> -fno-omit-frame-pointer)
 if(MAYPOLE_WARNINGS_AS_ERRORS)
   target_compile_options(maypole_flags INTERFACE -Werror)

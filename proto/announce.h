@@ -1,11 +1,12 @@
 // Bodies of the control frames between agents (proto/frame.h).
 //
-// kAnnounce: an agent's ranks have submitted an op; sent once to every other member when all of them have (flags 0), and once
-// earlier as news about a stalled op (flags kAnnouncePartial: nothing is matched on it). An op starts on an agent when
-// announces of all members are there and agree, so no gradient byte moves before.
+// kAnnounce: an agent's ranks have submitted an op; sent once to every other member when all of
+// them have (flags 0), and once earlier as news about a stalled op (flags kAnnouncePartial: nothing
+// is matched on it). An op starts on an agent when announces of all members are there and agree, so
+// no gradient byte moves before.
 //
-//   u16 name bytes | name | u32 slice bytes | u16 groups | groups x { u8 collective, u8 dtype, u8 reduction, u8 algorithm,
-//   u64 elements, u32 ranks, ranks x u32 }
+//   u16 name bytes | name | u32 slice bytes | u16 groups | groups x { u8 collective, u8 dtype, u8
+//   reduction, u8 algorithm, u64 elements, u32 ranks, ranks x u32 }
 //
 // kAbort, kJobFailed:   u8 code | u16 text bytes | text | u16 culprit bytes | culprits
 //
@@ -27,10 +28,14 @@
 namespace maypole {
 
 inline constexpr std::uint8_t kAnnouncePartial = 1;  // FrameHeader::flags of kAnnounce
-inline constexpr std::uint8_t kRankLeft = 1;         // FrameHeader::flags of kJobFailed: it closed its session in peace
+inline constexpr std::uint8_t kRankLeft =
+    1;  // FrameHeader::flags of kJobFailed: it closed its session in peace
+inline constexpr std::uint8_t kAgentLost =
+    2;  // FrameHeader::flags of kJobFailed: a whole agent is gone
 inline constexpr std::uint32_t kRanksPerJobMax = 1 << 20;
 
-// What all ranks of an op must agree on. collective and algorithm are numbers of collective/schedule.h.
+// What all ranks of an op must agree on. collective and algorithm are numbers of
+// collective/schedule.h.
 struct OpShape {
   std::uint8_t collective = 0;
   DType dtype = DType::kF32;

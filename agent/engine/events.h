@@ -1,7 +1,9 @@
-// The vocabulary between the agent's core and its shell: what happened (events), and what is to be done (actions). Plain data.
+// The vocabulary between the agent's core and its shell: what happened (events), and what is to be
+// done (actions). Plain data.
 //
-// The shell (agent/agent.cc) turns sockets, UCX, gRPC and threads into events and carries the actions out; the simulator
-// (tests/sim) does the same with virtual ones. Every action that names a token or id is answered by the event that carries it.
+// The shell (agent/agent.cc) turns sockets, UCX, gRPC and threads into events and carries the
+// actions out; the simulator (tests/sim) does the same with virtual ones. Every action that names a
+// token or id is answered by the event that carries it.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +64,8 @@ struct ResultReleased {
 
 struct ClientGone {
   SessionId session = 0;
-  bool died = false;    // false: it said goodbye
-  std::string reason;   // "closed its session", "its process ended without closing (pid 4711)"
+  bool died = false;   // false: it said goodbye
+  std::string reason;  // "closed its session", "its process ended without closing (pid 4711)"
 };
 
 using ClientEvent = std::variant<ClientHello, Submission, ResultReleased, ClientGone>;
@@ -184,7 +186,8 @@ struct DisconnectPeer {
   PeerId peer = 0;
 };
 
-// `body` (control frames) or `payload` (data); the shell keeps `body` alive until the send is done. token 0: nobody waits for it.
+// `body` (control frames) or `payload` (data); the shell keeps `body` alive until the send is done.
+// token 0: nobody waits for it.
 struct SendFrame {
   PeerId peer = 0;
   FrameHeader header;
@@ -216,10 +219,10 @@ struct TellCoordinator {
 struct OpFinished {
   collective::Collective collective = collective::Collective::kAllReduce;
   collective::Algorithm algorithm = collective::Algorithm::kAuto;
-  std::uint64_t bytes = 0;       // of one rank's tensor
+  std::uint64_t bytes = 0;  // of one rank's tensor
   std::uint32_t world_size = 0;
-  Duration waited{0};            // from the first submission here to the start: for ranks and agents
-  Duration ran{0};               // from the start to the end
+  Duration waited{0};  // from the first submission here to the start: for ranks and agents
+  Duration ran{0};     // from the start to the end
   ErrorCode code = ErrorCode::kOk;
 };
 
@@ -230,7 +233,19 @@ struct LogLine {
   std::string text;
 };
 
-using Action = std::variant<AnswerHello, SessionReady, CompleteOp, FailSession, ReleaseSession, ConnectPeer, DisconnectPeer,
-                            SendFrame, ReceivePayload, DropPayload, RunWork, TellCoordinator, OpFinished, LogLine>;
+using Action = std::variant<AnswerHello,
+                            SessionReady,
+                            CompleteOp,
+                            FailSession,
+                            ReleaseSession,
+                            ConnectPeer,
+                            DisconnectPeer,
+                            SendFrame,
+                            ReceivePayload,
+                            DropPayload,
+                            RunWork,
+                            TellCoordinator,
+                            OpFinished,
+                            LogLine>;
 
 }  // namespace maypole::agent

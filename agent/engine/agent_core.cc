@@ -1,0 +1,378 @@
+#include "agent/engine/agent_core.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace maypole::agent {
+namespace {
+
+constexpr Duration kTickBusy = std::chrono::milliseconds(100);
+constexpr Duration kUnknownFrameLife = std::chrono::seconds(10);
+constexpr std::size_t kUnknownFramesMax = 4096;
+constexpr std::size_t kEndedMax = 1024;
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+template <typename... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+}  // namespace
+
+AgentCore::AgentCore(CoreOptions options, Memory& memory)
+    : options_(std::move(options)),
+      memory_(memory),
+      peers_(options_.window_bytes, options_.lease),
+      plans_(options_.plan_steps_max) {}
+
+std::vector<Action> AgentCore::TakeActions() {
+  return std::exchange(actions_, {});
+}
+
+bool AgentCore::Busy() const {
+  return std::any_of(
+      jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->HasOps(); });
+}
+
+// ---- clients
+
+void AgentCore::OnClient(ClientEvent event, TimePoint now) {
+  std::visit(
+      Overloaded{
+          [&](ClientHello& hello) { OnHello(hello, now); },
+          [&](Submission& submission) {
+            const auto session = sessions_.find(submission.session);
+            if (session == sessions_.end() || !session->second.token ||
+                !jobs_.contains(*session->second.token)) {
+              actions_.emplace_back(
+                  CompleteOp{submission.session,
+                             submission.slot,
+                             {ErrorCode::kFailedPrecondition,
+                              "the job has not formed yet: wait for maypole_connect",
+                              {}},
+                             {}});
+              return;
+            }
+            jobs_.at(*session->second.token)->Submit(std::move(submission), now);
+          },
+          [&](ResultReleased& released) {
+            const auto session = sessions_.find(released.session);
+            if (session != sessions_.end() && session->second.token &&
+                jobs_.contains(*session->second.token)) {
+              jobs_.at(*session->second.token)->OnResultReleased(released.session, released.slot);
+            }
+          },
+          [&](ClientGone& gone) { OnGone(gone, now); },
+      },
+      event);
+  Tidy(now);
+}
+
+void AgentCore::OnHello(const ClientHello& hello, TimePoint now) {
+  const auto holder = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second.job == hello.job && entry.second.rank == hello.rank && !entry.second.gone;
+  });
+  if (holder != sessions_.end()) {
+    actions_.emplace_back(
+        AnswerHello{hello.session,
+                    {ErrorCode::kInvalidArgument,
+                     "rank " + std::to_string(hello.rank.value()) + " of job \"" + hello.job +
+                         "\" is already held by process " + std::to_string(holder->second.pid) +
+                         " on this node (" + options_.node +
+                         "); give every process its own RANK, or another job name",
+                     "ranks=" + std::to_string(hello.rank.value()) + ";hosts=" + options_.host}});
+    return;
+  }
+  Session session{
+      .job = hello.job, .rank = hello.rank, .world_size = hello.world_size, .pid = hello.pid};
+  sessions_.emplace(hello.session, std::move(session));
+  actions_.emplace_back(AnswerHello{hello.session, {}});
+  actions_.emplace_back(TellCoordinator{JoinRank{hello.job, hello.rank, hello.world_size}});
+  if (!link_up_ && link_down_since_ == TimePoint{}) {
+    link_down_since_ = now;
+  }
+}
+
+void AgentCore::OnGone(const ClientGone& gone, TimePoint now) {
+  const auto found = sessions_.find(gone.session);
+  if (found == sessions_.end()) {
+    actions_.emplace_back(ReleaseSession{gone.session});  // refused, or never greeted
+    return;
+  }
+  Session& session = found->second;
+  session.gone = true;
+  if (session.token && jobs_.contains(*session.token)) {
+    jobs_.at(*session.token)->OnSessionGone(gone.session, gone.died, gone.reason, now);
+  } else if (!session.token) {
+    actions_.emplace_back(
+        TellCoordinator{LeaveRank{session.job, JobToken(0), session.rank, gone.died, gone.reason}});
+  }
+}
+
+// ---- coordinator
+
+void AgentCore::OnControl(ControlEvent event, TimePoint now) {
+  std::visit(Overloaded{
+                 [&](EpochInfo& epoch) { OnEpoch(std::move(epoch), now); },
+                 [&](JoinRefused& refusal) { OnJoinRefused(refusal); },
+                 [&](JobFailed& failed) {
+                   const auto job = jobs_.find(failed.token);
+                   if (job != jobs_.end()) {
+                     job->second->OnFailedElsewhere(
+                         {ErrorCode::kPeerLost, failed.text, failed.culprits}, now);
+                   }
+                 },
+                 [&](AgentRefused& refusal) {
+                   RefuseWaiting("the coordinator refused the agent of this node: " + refusal.text);
+                 },
+                 [&](CoordinatorLink& link) { OnCoordinatorLink(link, now); },
+             },
+             event);
+  Tidy(now);
+}
+
+void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
+  if (jobs_.contains(epoch.token)) {
+    return;  // told again after the coordinator came back
+  }
+  const auto self =
+      std::find_if(epoch.members.begin(), epoch.members.end(), [&](const EpochMember& member) {
+        return member.node == options_.node && member.incarnation == options_.incarnation;
+      });
+  if (self == epoch.members.end()) {
+    return;  // of a former life of this node
+  }
+  std::map<Rank, SessionId> local;
+  for (const auto& [id, session] : sessions_) {
+    if (session.job == epoch.job && !session.token && !session.gone) {
+      local[session.rank] = id;
+    }
+  }
+  std::erase_if(local, [&](const auto& entry) {
+    return std::find(self->ranks.begin(), self->ranks.end(), entry.first) == self->ranks.end();
+  });
+  if (local.size() != self->ranks.size()) {
+    // A rank went away while the job formed; its LeaveRank is on the way, and the others' sessions
+    // learn it from the coordinator.
+    actions_.emplace_back(TellCoordinator{
+        FailureReport{epoch.job,
+                      epoch.token,
+                      epoch.epoch,
+                      "a rank of node " + options_.node + " left while the job formed",
+                      "hosts=" + options_.host}});
+  }
+  if (local.empty()) {
+    return;
+  }
+  for (const auto& [rank, id] : local) {
+    sessions_.at(id).token = epoch.token;
+  }
+  const JobToken token = epoch.token;
+  const auto member = Member(static_cast<std::uint32_t>(self - epoch.members.begin()));
+  const CoreContext context{options_, memory_, peers_, plans_, actions_, next_serial_, executions_};
+  jobs_.emplace(token,
+                std::make_unique<Job>(std::move(epoch), member, std::move(local), context, now));
+  for (UnknownFrame& frame : std::exchange(unknown_, {})) {
+    if (frame.header.token == token.value()) {
+      jobs_.at(token)->OnFrame(frame.header, frame.arrival, frame.body, now);
+    } else {
+      unknown_.push_back(frame);
+    }
+  }
+}
+
+void AgentCore::OnJoinRefused(const JoinRefused& refusal) {
+  for (auto& [id, session] : sessions_) {
+    if (session.job == refusal.job && session.rank == refusal.rank && !session.token &&
+        !session.gone) {
+      session.gone = true;  // the client closes; nothing more is said about it
+      actions_.emplace_back(
+          SessionReady{.session = id, .outcome = {ErrorCode::kInvalidArgument, refusal.text, {}}});
+    }
+  }
+}
+
+void AgentCore::RefuseWaiting(const std::string& text) {
+  for (auto& [id, session] : sessions_) {
+    if (!session.token && !session.gone) {
+      session.gone = true;
+      actions_.emplace_back(
+          SessionReady{.session = id, .outcome = {ErrorCode::kFailedPrecondition, text, {}}});
+    }
+  }
+}
+
+void AgentCore::OnCoordinatorLink(const CoordinatorLink& link, TimePoint now) {
+  link_text_ = link.text;
+  if (!link.up) {
+    link_down_since_ = link_up_ || link_down_since_ == TimePoint{} ? now : link_down_since_;
+    link_up_ = false;
+    return;
+  }
+  link_up_ = true;
+  link_down_since_ = TimePoint{};
+  for (const auto& [id, session] : sessions_) {
+    if (!session.token && !session.gone) {
+      actions_.emplace_back(
+          TellCoordinator{JoinRank{session.job, session.rank, session.world_size}});
+    }
+  }
+}
+
+std::vector<EpochInfo> AgentCore::Epochs() const {
+  std::vector<EpochInfo> epochs;
+  for (const auto& [token, job] : jobs_) {
+    epochs.push_back(job->epoch());
+  }
+  return epochs;
+}
+
+// ---- transport
+
+void AgentCore::OnTransport(const TransportEvent& event, TimePoint now) {
+  switch (event.kind) {
+    case TransportEvent::Kind::kArrived:
+      OnFrame(event, now);
+      break;
+    case TransportEvent::Kind::kSendDone:
+      peers_.OnSendDone(event.token, actions_);
+      OnTokenDone(event.token, event.ok, now);
+      break;
+    case TransportEvent::Kind::kReceiveDone:
+      OnTokenDone(event.token, event.ok, now);
+      break;
+    case TransportEvent::Kind::kPeerLost:
+      LosePeer(event.peer, event.text, now);
+      break;
+  }
+  Tidy(now);
+}
+
+void AgentCore::OnFrame(const TransportEvent& event, TimePoint now) {
+  const JobToken token(event.header.token);
+  const auto job = jobs_.find(token);
+  if (job != jobs_.end()) {
+    if (event.header.epoch == job->second->epoch().epoch.value()) {
+      job->second->OnFrame(event.header, event.arrival, event.inline_payload, now);
+    } else if (event.header.payload_bytes > 0) {
+      actions_.emplace_back(DropPayload{event.arrival});
+    }
+    return;
+  }
+  // Probably of an epoch that the coordinator has told its sender first.
+  const bool ended = std::find(ended_.begin(), ended_.end(), token) != ended_.end();
+  if (!ended && unknown_.size() < kUnknownFramesMax) {
+    unknown_.push_back(
+        {event.header, event.arrival, event.inline_payload, now + kUnknownFrameLife});
+  } else if (event.header.payload_bytes > 0) {
+    actions_.emplace_back(DropPayload{event.arrival});
+  }
+}
+
+void AgentCore::OnWorkDone(WorkToken token, TimePoint now) {
+  OnTokenDone(token, true, now);
+  Tidy(now);
+}
+
+void AgentCore::OnTokenDone(std::uint64_t token, bool ok, TimePoint now) {
+  const auto owner = executions_.find(token >> Execution::kTokenBits);
+  if (owner == executions_.end()) {
+    return;  // a control frame
+  }
+  const auto [job, key] = owner->second;
+  jobs_.at(job)->OnTokenDone(key, token, ok, now);
+}
+
+void AgentCore::LosePeer(PeerId peer, const std::string& text, TimePoint now) {
+  peers_.Lose(peer, actions_);
+  for (const JobToken token : Tokens()) {
+    jobs_.at(token)->OnPeerLost(peer, text, now);
+  }
+}
+
+// ---- time
+
+std::vector<JobToken> AgentCore::Tokens() const {
+  std::vector<JobToken> tokens;
+  for (const auto& [token, job] : jobs_) {
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+void AgentCore::OnTick(TimePoint now) {
+  if (last_tick_ != TimePoint{} && now - last_tick_ > kTickBusy + peers_.lease() / 2 &&
+      next_tick_ != kNever && now - next_tick_ > peers_.lease() / 2) {
+    peers_.Excuse(now);  // we were stopped, or the clock jumped
+  }
+  last_tick_ = now;
+  if (now >= next_heartbeat_) {
+    next_heartbeat_ = now + peers_.lease() / 3;
+    for (const auto& [token, job] : jobs_) {
+      job->SendHeartbeats();
+    }
+  }
+  for (const PeerId peer : peers_.Expire(now)) {
+    LosePeer(
+        peer,
+        "no sign of life for " +
+            std::to_string(std::chrono::duration<double>(peers_.lease()).count()).substr(0, 3) +
+            " s (--peer-lease)",
+        now);
+  }
+  for (const JobToken token : Tokens()) {
+    jobs_.at(token)->OnTick(now);
+  }
+  while (!unknown_.empty() && unknown_.front().expires <= now) {
+    if (unknown_.front().header.payload_bytes > 0) {
+      actions_.emplace_back(DropPayload{unknown_.front().arrival});
+    }
+    unknown_.pop_front();
+  }
+  if (!link_up_ && link_down_since_ != TimePoint{} &&
+      now - link_down_since_ > options_.coordinator_patience) {
+    RefuseWaiting("the agent of this node (" + options_.node +
+                  ") cannot reach the coordinator: " + link_text_);
+  }
+  Tidy(now);
+}
+
+// Forgets what has ended, and sets the next tick.
+void AgentCore::Tidy(TimePoint now) {
+  for (const JobToken token : Tokens()) {
+    if (jobs_.at(token)->Finished()) {
+      jobs_.erase(token);
+      ended_.push_back(token);
+      if (ended_.size() > kEndedMax) {
+        ended_.pop_front();
+      }
+    }
+  }
+  std::erase_if(sessions_, [&](const auto& entry) {
+    const auto& [id, session] = entry;
+    const bool used = session.token && jobs_.contains(*session.token) &&
+                      jobs_.at(*session.token)->UsesSession(id);
+    if (!session.gone || used) {
+      return false;
+    }
+    actions_.emplace_back(ReleaseSession{id});
+    return true;
+  });
+  Schedule(now);
+}
+
+void AgentCore::Schedule(TimePoint now) {
+  const bool waits = std::any_of(
+      sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.token; });
+  if (Busy() || waits || !unknown_.empty()) {
+    next_tick_ = std::min(next_tick_ <= now ? kNever : next_tick_, now + kTickBusy);
+  } else if (!jobs_.empty()) {
+    next_tick_ = std::max(next_heartbeat_, now + Duration(1));
+  } else {
+    next_tick_ = kNever;
+  }
+}
+
+}  // namespace maypole::agent

@@ -1,0 +1,102 @@
+// The deciding part of maypole-agent: sessions that join, jobs that form, ops that match and run,
+// peers that fall silent. A state machine without threads, clock, sockets or logging: events in
+// with the time, actions out. The simulator (tests/sim) runs this very object.
+//
+// Threads: confined.  Ownership: borrows Memory.
+// Order: after every event the caller takes the actions and carries them out in order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/engine/events.h"
+#include "agent/engine/job.h"
+
+namespace maypole::agent {
+
+// What waits on this agent and for whom: for the coordinator's status.
+struct WaitingReport {
+  std::string job;
+  WaitingFor op;
+};
+
+class AgentCore {
+ public:
+  AgentCore(CoreOptions options, Memory& memory);
+  AgentCore(const AgentCore&) = delete;
+  AgentCore& operator=(const AgentCore&) = delete;
+
+  void OnClient(ClientEvent event, TimePoint now);
+  void OnControl(ControlEvent event, TimePoint now);
+  void OnTransport(const TransportEvent& event, TimePoint now);
+  void OnWorkDone(WorkToken token, TimePoint now);
+  // At NextTick() or later.
+  void OnTick(TimePoint now);
+
+  TimePoint NextTick() const { return next_tick_; }
+
+  std::vector<Action> TakeActions();
+
+  // An op is collecting or running: the loop may spin for a moment.
+  bool Busy() const;
+  std::vector<WaitingReport> Waiting(TimePoint now) const;
+  // What a restarted coordinator has to be told.
+  std::vector<EpochInfo> Epochs() const;
+
+ private:
+  struct Session {
+    std::string job;
+    Rank rank{0};
+    std::uint32_t world_size = 0;
+    std::int64_t pid = 0;
+    std::optional<JobToken> token;  // set when the job has formed
+    bool gone = false;
+    std::uint64_t since = 0;
+  };
+
+  struct UnknownFrame {
+    FrameHeader header;
+    ArrivalId arrival = 0;
+    std::span<const std::byte> body;
+    TimePoint expires{};
+  };
+
+  void OnHello(const ClientHello& hello, TimePoint now);
+  void OnGone(const ClientGone& gone, TimePoint now);
+  void OnEpoch(EpochInfo epoch, TimePoint now);
+  void OnJoinRefused(const JoinRefused& refusal);
+  void OnCoordinatorLink(const CoordinatorLink& link, TimePoint now);
+  void RefuseWaiting(const std::string& text);
+  void OnFrame(const TransportEvent& event, TimePoint now);
+  void OnTokenDone(std::uint64_t token, bool ok, TimePoint now);
+  void LosePeer(PeerId peer, const std::string& text, TimePoint now);
+  void Tidy(TimePoint now);
+  void Schedule(TimePoint now);
+  std::vector<JobToken> Tokens() const;
+
+  CoreOptions options_;
+  Memory& memory_;
+  PeerTable peers_;
+  PlanCache plans_;
+  std::vector<Action> actions_;
+  std::uint64_t next_serial_ = 1;
+  std::unordered_map<std::uint64_t, std::pair<JobToken, OpKey>> executions_;
+  std::map<SessionId, Session> sessions_;
+  std::map<JobToken, std::unique_ptr<Job>> jobs_;
+  std::deque<JobToken> ended_;  // their late frames are dropped, not parked
+  std::deque<UnknownFrame> unknown_;
+  bool link_up_ = false;
+  std::string link_text_ = "not attached yet";
+  TimePoint link_down_since_{};
+  TimePoint last_tick_{};
+  TimePoint next_tick_ = kNever;
+  TimePoint next_heartbeat_{};
+};
+
+}  // namespace maypole::agent

@@ -1,0 +1,437 @@
+#include "agent/engine/execution.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.h"
+
+namespace maypole::agent {
+
+using collective::Buffer;
+using collective::kNoStep;
+using collective::Step;
+using collective::StepKind;
+
+Execution::Execution(ExecutionSpec spec, std::uint64_t token_base, Memory& memory)
+    : spec_(std::move(spec)),
+      token_base_(token_base),
+      memory_(memory),
+      accumulator_(AccumulatorOf(spec_.dtype)) {
+  MAYPOLE_CHECK(!spec_.locals.empty());
+  steps_.resize(spec_.plan->size());
+  steps_left_ = steps_.size();
+  undo_.resize(spec_.locals.size());
+  // A lone agent's op cannot fail once it has begun, so nothing has to be put aside.
+  const bool can_fail = spec_.plan->schedule().members > 1;
+  for (LocalTensor& local : spec_.locals) {
+    local.restorable = local.restorable && local.in_place && can_fail;
+    restorable_ = restorable_ || local.restorable;
+  }
+}
+
+Execution::~Execution() {
+  for (StepState& state : steps_) {
+    Release(state.slice);
+    Release(state.received);
+  }
+  for (BufferView& undo : undo_) {
+    Release(undo);
+  }
+}
+
+std::uint64_t Execution::Token(StepIndex index, TokenKind kind) const {
+  return token_base_ | (std::uint64_t{index} << 2) | static_cast<std::uint64_t>(kind);
+}
+
+ElementCount Execution::Elements(StepIndex index) const {
+  return spec_.plan->step(index).range.size();
+}
+
+BufferView Execution::Allocate(StepIndex index, DType dtype) {
+  const BufferView scratch = memory_.AllocateScratch(Elements(index) * SizeOf(dtype));
+  MAYPOLE_CHECK(scratch.address != nullptr);
+  return scratch;
+}
+
+void Execution::Release(BufferView& scratch) {
+  if (scratch.address != nullptr) {
+    memory_.FreeScratch(std::exchange(scratch, BufferView{}));
+  }
+}
+
+// What arrives is added to something, or kept as a partial sum; else it is a finished range.
+bool Execution::IsSum(StepIndex index) const {
+  const Step& step = spec_.plan->step(index);
+  return step.kind == StepKind::kReceiveReduce || step.target == Buffer::kPartial;
+}
+
+void Execution::ReleaseReader(StepIndex writer) {
+  StepState& state = steps_[writer];
+  if (state.readers > 0 && --state.readers == 0) {
+    Release(state.slice);
+  }
+}
+
+void Execution::Start(ExecutionOutput& out) {
+  for (StepIndex i = 0; i < steps_.size(); ++i) {
+    steps_[i].waits = spec_.plan->Dependencies(i);
+    steps_[i].readers = spec_.plan->ReadersOf(i);
+  }
+  for (StepIndex i = 0; i < steps_.size(); ++i) {
+    if (spec_.plan->Dependencies(i) == 0) {
+      Ready(i, out);
+    }
+  }
+}
+
+void Execution::Ready(StepIndex index, ExecutionOutput& out) {
+  StepState& state = steps_[index];
+  switch (spec_.plan->step(index).kind) {
+    case StepKind::kSend:
+      StartSend(index, out);
+      return;
+    case StepKind::kReceive:
+      if (state.arrival) {
+        StartReceive(index, out);
+      }
+      return;
+    case StepKind::kReceiveReduce:
+      if (state.payload_here) {
+        StartReduce(index, out);
+      }
+      return;
+    case StepKind::kReduce:
+    case StepKind::kCopy:
+      StartReduce(index, out);
+      return;
+  }
+}
+
+void Execution::Complete(StepIndex index, ExecutionOutput& out) {
+  StepState& state = steps_[index];
+  MAYPOLE_CHECK(!state.done);
+  state.done = true;
+  --steps_left_;
+  if (spec_.plan->WriterOf(index) != kNoStep) {
+    ReleaseReader(spec_.plan->WriterOf(index));
+  }
+  if (aborted_) {
+    return;
+  }
+  for (const StepIndex dependent : spec_.plan->Dependents(index)) {
+    if (--steps_[dependent].waits == 0) {
+      Ready(dependent, out);
+    }
+  }
+}
+
+void Execution::StartSend(StepIndex index, ExecutionOutput& out) {
+  const Step& step = spec_.plan->step(index);
+  if (step.source == Buffer::kInput) {
+    if (spec_.locals.size() == 1) {
+      QueueSend(index, RangeOf(spec_.locals.front().input, index), out);
+      return;
+    }
+    ReduceWork work = NewWork(index);
+    AddInputs(index, work);
+    steps_[index].slice = Allocate(index, accumulator_);
+    work.outputs.push_back({steps_[index].slice, accumulator_});
+    RunWork(index, TokenKind::kWork, std::move(work), out);
+    return;
+  }
+  const StepState& writer = steps_[spec_.plan->WriterOf(index)];
+  QueueSend(index, writer.slice.address != nullptr ? writer.slice : Primary(index), out);
+}
+
+void Execution::QueueSend(StepIndex index, BufferView payload, ExecutionOutput& out) {
+  const Step& step = spec_.plan->step(index);
+  ++outstanding_sends_;
+  out.sends.push_back({step.peer, step.ordinal, payload, Token(index, TokenKind::kSend)});
+}
+
+bool Execution::OnArrival(Member peer,
+                          std::uint32_t ordinal,
+                          ArrivalId arrival,
+                          std::uint64_t bytes,
+                          ExecutionOutput& out) {
+  const StepIndex index = spec_.plan->ReceiveOf(peer, ordinal);
+  if (index == kNoStep || aborted_ || steps_[index].arrival) {
+    out.actions.emplace_back(DropPayload{arrival});
+    return aborted_;
+  }
+  // A lone rank's input travels in the tensor's type, sums in the accumulator's; the size tells
+  // which it is.
+  const bool is_tensor_type = bytes == Elements(index) * SizeOf(spec_.dtype);
+  const bool is_accumulator = IsSum(index) && bytes == Elements(index) * SizeOf(accumulator_);
+  if (!is_tensor_type && !is_accumulator) {
+    out.actions.emplace_back(DropPayload{arrival});
+    return false;
+  }
+  StepState& state = steps_[index];
+  state.arrival = arrival;
+  state.received_dtype = is_tensor_type ? spec_.dtype : accumulator_;
+  // A sum is received into scratch of its own and may come early; a finished range must not be
+  // written before its turn.
+  if (IsSum(index) || state.waits == 0) {
+    StartReceive(index, out);
+  }
+  return true;
+}
+
+void Execution::StartReceive(StepIndex index, ExecutionOutput& out) {
+  StepState& state = steps_[index];
+  BufferView target;
+  if (IsSum(index)) {
+    target = state.received = Allocate(index, state.received_dtype);
+  } else if (restorable_) {
+    target = state.slice = Allocate(index, spec_.dtype);
+  } else {
+    target = Primary(index);
+  }
+  state.receive_begun = true;
+  ++outstanding_writes_;
+  out.actions.emplace_back(
+      ReceivePayload{*state.arrival, target, Token(index, TokenKind::kReceive)});
+}
+
+void Execution::OnReceived(StepIndex index, ExecutionOutput& out) {
+  StepState& state = steps_[index];
+  state.payload_here = true;
+  if (IsSum(index)) {
+    if (state.waits == 0) {
+      StartReduce(index, out);
+    }
+    return;
+  }
+  if (restorable_ || ResultPlaces() > 1) {
+    ++state.readers;  // the publication
+    Publish(index, {restorable_ ? state.slice : Primary(index), spec_.dtype}, out);
+  }
+  Complete(index, out);
+}
+
+// kReceiveReduce: received (+) source; kReduce: own input (+) partial; kCopy and kReceive into
+// kPartial: the operand alone.
+void Execution::StartReduce(StepIndex index, ExecutionOutput& out) {
+  StepState& state = steps_[index];
+  const Step& step = spec_.plan->step(index);
+  if (step.kind == StepKind::kReceive && state.received_dtype == accumulator_) {
+    state.slice = std::exchange(state.received, BufferView{});  // received as it is to be kept
+    Complete(index, out);
+    return;
+  }
+  ReduceWork work = NewWork(index);
+  const StepIndex writer = spec_.plan->WriterOf(index);
+  const BufferView written = writer != kNoStep ? steps_[writer].slice : BufferView{};
+  switch (step.kind) {
+    case StepKind::kReceive:
+      work.inputs.push_back({state.received, state.received_dtype});
+      break;
+    case StepKind::kReduce:
+      AddInputs(index, work);
+      work.received = {written, accumulator_};
+      break;
+    case StepKind::kReceiveReduce:
+      work.received = {state.received, state.received_dtype};
+      [[fallthrough]];
+    case StepKind::kCopy:
+      if (step.source == Buffer::kInput) {
+        AddInputs(index, work);
+      } else {
+        work.inputs.push_back({written, accumulator_});
+      }
+      break;
+    case StepKind::kSend:
+      MAYPOLE_CHECK(false);
+  }
+  AddOutputs(index, work);
+  RunWork(index, TokenKind::kWork, std::move(work), out);
+}
+
+void Execution::OnReduced(StepIndex index, ExecutionOutput& out) {
+  StepState& state = steps_[index];
+  const Step& step = spec_.plan->step(index);
+  if (step.kind == StepKind::kSend) {
+    if (!aborted_) {
+      QueueSend(index, state.slice, out);
+    }
+    return;
+  }
+  Release(state.received);
+  Complete(index, out);
+}
+
+void Execution::Publish(StepIndex index, Operand source, ExecutionOutput& out) {
+  ReduceWork work = NewWork(index);
+  work.inputs.push_back(source);
+  work.divisor = 0;
+  AddOutputs(index, work);
+  std::erase_if(work.outputs, [&](const Operand& output) {
+    return output.buffer.address == source.buffer.address;
+  });
+  RunWork(index, TokenKind::kPublish, std::move(work), out);
+}
+
+void Execution::RunWork(StepIndex index, TokenKind kind, ReduceWork work, ExecutionOutput& out) {
+  ++outstanding_writes_;
+  out.actions.emplace_back(agent::RunWork{Token(index, kind), std::move(work)});
+}
+
+ReduceWork Execution::NewWork(StepIndex index) const {
+  ReduceWork work;
+  work.accumulator = accumulator_;
+  work.reduction = spec_.reduction;
+  work.elements = Elements(index);
+  const Step& step = spec_.plan->step(index);
+  if (spec_.reduction == Reduction::kMean && step.kind != StepKind::kSend &&
+      step.target == Buffer::kResult) {
+    work.divisor = spec_.world_size;
+  }
+  return work;
+}
+
+void Execution::AddInputs(StepIndex index, ReduceWork& work) const {
+  for (const LocalTensor& local : spec_.locals) {
+    work.inputs.push_back({RangeOf(local.input, index), spec_.dtype});
+  }
+}
+
+void Execution::AddOutputs(StepIndex index, ReduceWork& work) {
+  StepState& state = steps_[index];
+  const Step& step = spec_.plan->step(index);
+  if (step.target == Buffer::kPartial) {
+    // The buffer that the frame was received into becomes the sum, unless it is of a narrower type.
+    state.slice = state.received.address != nullptr && state.received_dtype == accumulator_
+                      ? std::exchange(state.received, BufferView{})
+                      : Allocate(index, accumulator_);
+    work.outputs.push_back({state.slice, accumulator_});
+    return;
+  }
+  bool saves = false;
+  for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
+    const LocalTensor& local = spec_.locals[i];
+    if (!local.in_place) {
+      continue;
+    }
+    const BufferView target = RangeOf(local.input, index);
+    work.outputs.push_back({target, spec_.dtype});
+    if (local.restorable) {
+      if (undo_[i].address == nullptr) {
+        undo_[i] = memory_.AllocateScratch(local.input.bytes);
+        MAYPOLE_CHECK(undo_[i].address != nullptr);
+      }
+      work.saves.push_back({target, RangeOf(undo_[i], index)});
+      saves = true;
+    }
+  }
+  if (spec_.shared_result.address != nullptr) {
+    work.outputs.push_back({RangeOf(spec_.shared_result, index), spec_.dtype});
+  }
+  if (saves) {
+    saved_.push_back(step.range);
+  }
+}
+
+std::size_t Execution::ResultPlaces() const {
+  const auto in_place = std::count_if(spec_.locals.begin(),
+                                      spec_.locals.end(),
+                                      [](const LocalTensor& local) { return local.in_place; });
+  return static_cast<std::size_t>(in_place) + (spec_.shared_result.address != nullptr ? 1 : 0);
+}
+
+BufferView Execution::Primary(StepIndex index) const {
+  for (const LocalTensor& local : spec_.locals) {
+    if (local.in_place) {
+      return RangeOf(local.input, index);
+    }
+  }
+  return RangeOf(spec_.shared_result, index);
+}
+
+BufferView Execution::RangeOf(BufferView tensor, StepIndex index) const {
+  const ElementRange range = spec_.plan->step(index).range;
+  const std::uint64_t size = SizeOf(spec_.dtype);
+  return tensor.Sub(range.begin * size, range.size() * size);
+}
+
+void Execution::OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out) {
+  const auto kind = static_cast<TokenKind>(token & 3);
+  const auto index = static_cast<StepIndex>((token - token_base_) >> 2);
+  MAYPOLE_CHECK(index < steps_.size() || aborted_);
+  --(kind == TokenKind::kSend ? outstanding_sends_ : outstanding_writes_);
+  if (!ok) {
+    transfer_failed_ = true;
+  } else if (restore_begun_ && kind == TokenKind::kPublish) {
+    return;  // one of the restoring copies
+  } else {
+    switch (kind) {
+      case TokenKind::kReceive:
+        if (!aborted_) {
+          OnReceived(index, out);
+        }
+        break;
+      case TokenKind::kSend:
+        if (spec_.plan->step(index).source == Buffer::kInput) {
+          Release(steps_[index].slice);
+        }
+        Complete(index, out);
+        break;
+      case TokenKind::kWork:
+        OnReduced(index, out);
+        break;
+      case TokenKind::kPublish:
+        ReleaseReader(index);
+        break;
+    }
+  }
+  if (aborted_ && !restore_begun_ && outstanding_writes_ == 0) {
+    BeginRestore(out);
+  }
+}
+
+void Execution::Abort(ExecutionOutput& out) {
+  if (std::exchange(aborted_, true)) {
+    return;
+  }
+  for (StepState& state : steps_) {
+    if (state.arrival && !state.receive_begun) {
+      out.actions.emplace_back(DropPayload{*state.arrival});
+    }
+  }
+  if (outstanding_writes_ == 0) {
+    BeginRestore(out);
+  }
+}
+
+void Execution::BeginRestore(ExecutionOutput& out) {
+  restore_begun_ = true;
+  const std::uint64_t size = SizeOf(spec_.dtype);
+  StepIndex index = 0;
+  for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
+    if (undo_[i].address == nullptr) {
+      continue;
+    }
+    for (const ElementRange range : saved_) {
+      ReduceWork work;
+      const std::uint64_t begin = range.begin * size;
+      const std::uint64_t bytes = range.size() * size;
+      work.saves.push_back({undo_[i].Sub(begin, bytes), spec_.locals[i].input.Sub(begin, bytes)});
+      RunWork(index++, TokenKind::kPublish, std::move(work), out);
+    }
+  }
+}
+
+std::vector<Member> Execution::AwaitedPeers() const {
+  std::vector<Member> peers;
+  for (StepIndex i = 0; i < steps_.size(); ++i) {
+    const Step& step = spec_.plan->step(i);
+    const bool receives = step.kind == StepKind::kReceive || step.kind == StepKind::kReceiveReduce;
+    if (receives && !steps_[i].arrival &&
+        std::find(peers.begin(), peers.end(), step.peer) == peers.end()) {
+      peers.push_back(step.peer);
+    }
+  }
+  return peers;
+}
+
+}  // namespace maypole::agent

@@ -1,0 +1,175 @@
+// One op being carried out: interprets a plan over the tensors of this node's ranks. Knows no
+// algorithm.
+//
+// Pure: events in (what arrived, what was sent, what was summed), actions out. Memory comes from
+// `Memory`, addresses are never dereferenced here.
+//
+// Where elements live:
+//   kInput    the ranks' tensors. A send of a lone rank's input goes out of the segment itself
+//   (zero-copy); with several
+//             ranks the slice is summed first, fused into whatever else the step does.
+//   kPartial  slices of scratch, in the accumulator type: the buffer that a frame was received into
+//   becomes the sum and is sent on. kResult   the ranks' tensors (in place) and at most one shared
+//   copy. What other agents finished is received straight
+//             into place if the input need not be restored, else into a scratch slice that is
+//             published from.
+//
+// Undo: before an element of an in-place tensor that must be restorable is overwritten, it is
+// copied aside, slice by slice. After a failure the copies go back before the failure is told.
+//
+// Ownership: borrows plan and memory; the tensors must stay mapped until Drained().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "agent/engine/events.h"
+#include "agent/engine/plan.h"
+#include "agent/memory/memory.h"
+#include "common/dtype.h"
+
+namespace maypole::agent {
+
+// One local rank's part in an op.
+struct LocalTensor {
+  BufferView input;
+  bool in_place = true;     // the result goes where the input is
+  bool restorable = false;  // in place, and the input comes back if the op fails
+};
+
+struct ExecutionSpec {
+  std::shared_ptr<const Plan> plan;
+  DType dtype = DType::kF32;
+  Reduction reduction = Reduction::kSum;
+  std::uint32_t world_size = 1;
+  std::vector<LocalTensor> locals;  // in rank order; at least one
+  BufferView shared_result;         // null address: nobody wants one
+};
+
+// A frame that the execution wants sent; the core orders them by priority and window.
+struct QueuedSend {
+  Member peer{0};
+  std::uint32_t ordinal = 0;
+  BufferView payload;
+  TransferToken token = 0;
+};
+
+struct ExecutionOutput {
+  std::vector<Action> actions;
+  std::vector<QueuedSend> sends;
+};
+
+class Execution {
+ public:
+  // Tokens of this execution are token_base + [0, 2^34); the caller gives each live execution its
+  // own.
+  static constexpr int kTokenBits = 34;
+
+  Execution(ExecutionSpec spec, std::uint64_t token_base, Memory& memory);
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+  ~Execution();
+
+  void Start(ExecutionOutput& out);
+
+  // A data frame for this op. False: it fits no step that still waits (wrong size, sent twice); its
+  // payload was dropped.
+  bool OnArrival(Member peer,
+                 std::uint32_t ordinal,
+                 ArrivalId arrival,
+                 std::uint64_t bytes,
+                 ExecutionOutput& out);
+  // The end of a receive, send or work that carries a token of this execution.
+  void OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out);
+
+  // Stops: nothing new begins, what was overwritten is restored. Sends that were queued and not
+  // begun come back with OnTokenDone(token, false).
+  void Abort(ExecutionOutput& out);
+
+  // All steps are done and nothing is outstanding.
+  bool Succeeded() const {
+    return !aborted_ && steps_left_ == 0 && outstanding_sends_ == 0 && outstanding_writes_ == 0;
+  }
+
+  // Aborted, and the tensors are as submitted; sends may still be reading them.
+  bool Restored() const { return aborted_ && restore_begun_ && outstanding_writes_ == 0; }
+
+  // Nothing uses the tensors any more.
+  bool Drained() const {
+    return outstanding_sends_ == 0 && outstanding_writes_ == 0 && (Succeeded() || Restored());
+  }
+
+  // A transfer ended without success though nobody aborted: the owner should.
+  bool transfer_failed() const { return transfer_failed_; }
+
+  bool aborted() const { return aborted_; }
+
+  // The peers whose frames are still missing, for explanations.
+  std::vector<Member> AwaitedPeers() const;
+
+ private:
+  enum class TokenKind : std::uint8_t { kReceive = 0, kSend = 1, kWork = 2, kPublish = 3 };
+
+  struct StepState {
+    std::uint32_t waits = 0;    // dependencies not yet done
+    std::uint32_t readers = 0;  // steps that will still read `slice`, plus publications
+    BufferView
+        slice;  // scratch that later steps read: partial sum, finished range, local sum to send
+    BufferView received;  // scratch a frame was received into, until it has been summed
+    DType received_dtype = DType::kF32;
+    std::optional<ArrivalId> arrival;
+    bool receive_begun = false;
+    bool payload_here = false;
+    bool done = false;
+  };
+
+  using StepIndex = collective::StepIndex;
+
+  std::uint64_t Token(StepIndex index, TokenKind kind) const;
+  ElementCount Elements(StepIndex index) const;
+  BufferView Allocate(StepIndex index, DType dtype);
+  void Release(BufferView& scratch);
+  void ReleaseReader(StepIndex writer);
+
+  void Ready(StepIndex index, ExecutionOutput& out);
+  void Complete(StepIndex index, ExecutionOutput& out);
+  void StartSend(StepIndex index, ExecutionOutput& out);
+  void QueueSend(StepIndex index, BufferView payload, ExecutionOutput& out);
+  void StartReceive(StepIndex index, ExecutionOutput& out);
+  void OnReceived(StepIndex index, ExecutionOutput& out);
+  void StartReduce(StepIndex index, ExecutionOutput& out);
+  void OnReduced(StepIndex index, ExecutionOutput& out);
+  void Publish(StepIndex index, Operand source, ExecutionOutput& out);
+  void RunWork(StepIndex index, TokenKind kind, ReduceWork work, ExecutionOutput& out);
+
+  ReduceWork NewWork(StepIndex index) const;
+  void AddInputs(StepIndex index, ReduceWork& work) const;
+  void AddOutputs(StepIndex index, ReduceWork& work);
+  // Where kResult of this range may be read and received into directly: the shared copy, else the
+  // first rank's tensor.
+  BufferView Primary(StepIndex index) const;
+  BufferView RangeOf(BufferView tensor, StepIndex index) const;
+  std::size_t ResultPlaces() const;
+  bool IsSum(StepIndex index) const;
+  void BeginRestore(ExecutionOutput& out);
+
+  ExecutionSpec spec_;
+  std::uint64_t token_base_;
+  Memory& memory_;
+  DType accumulator_;
+  bool restorable_ = false;  // some local tensor is
+  std::vector<StepState> steps_;
+  std::vector<BufferView> undo_;  // one per local tensor, null until needed
+  std::vector<ElementRange> saved_;
+  std::uint64_t steps_left_ = 0;
+  std::uint64_t outstanding_sends_ = 0;
+  std::uint64_t outstanding_writes_ = 0;  // receives and works
+  bool aborted_ = false;
+  bool restore_begun_ = false;
+  bool transfer_failed_ = false;
+};
+
+}  // namespace maypole::agent

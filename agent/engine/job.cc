@@ -1,0 +1,507 @@
+#include "agent/engine/job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/select.h"
+#include "common/check.h"
+#include "proto/announce.h"
+
+namespace maypole::agent {
+Job::Job(EpochInfo epoch,
+         Member self,
+         std::map<Rank, SessionId> sessions,
+         CoreContext context,
+         TimePoint now)
+    : epoch_(std::move(epoch)), self_(self), context_(context) {
+  for (const auto& [rank, session] : sessions) {
+    locals_.push_back({.rank = rank, .session = session, .gone = false, .uses = {}});
+  }
+  live_sessions_ = locals_.size();
+  for (std::uint32_t i = 0; i < epoch_.members.size(); ++i) {
+    const PeerId peer =
+        Member(i) == self_ ? 0 : context_.peers.Ensure(epoch_.members[i], now, context_.actions);
+    peers_.push_back(peer);
+    if (peer != 0) {
+      context_.peers.Watch(peer, true, now);
+    }
+  }
+  ToMembers(Header(FrameKind::kHello, {}), {});
+  for (std::uint32_t i = 0; i < locals_.size(); ++i) {
+    context_.actions.emplace_back(
+        SessionReady{.session = locals_[i].session,
+                     .outcome = {},
+                     .token = epoch_.token,
+                     .epoch = epoch_.epoch,
+                     .local_rank = i,
+                     .local_world_size = static_cast<std::uint32_t>(locals_.size()),
+                     .nodes = static_cast<std::uint32_t>(epoch_.members.size())});
+  }
+}
+
+Job::~Job() {
+  for (const PeerId peer : peers_) {
+    if (peer != 0) {
+      context_.peers.Watch(peer, false, TimePoint{});
+    }
+  }
+  shared_results_.clear();
+  context_.memory.ReleaseJob(epoch_.token);
+}
+
+// ---- submissions
+
+std::size_t Job::LocalIndex(SessionId session) const {
+  const auto found = std::find_if(locals_.begin(), locals_.end(), [&](const LocalRank& local) {
+    return local.session == session;
+  });
+  MAYPOLE_CHECK(found != locals_.end());
+  return static_cast<std::size_t>(found - locals_.begin());
+}
+
+Job::Op& Job::FindOrCreate(const OpKey& key, TimePoint now) {
+  const auto [entry, is_new] = ops_.try_emplace(key);
+  Op& op = entry->second;
+  if (is_new) {
+    op.order = context_.next_serial++;
+    op.local.resize(locals_.size());
+    op.announces.resize(epoch_.members.size());
+    op.news.resize(epoch_.members.size());
+    op.first_seen = now;
+  }
+  return op;
+}
+
+bool Job::LocallyComplete(const Op& op) const {
+  return std::all_of(op.local.begin(), op.local.end(), [](const auto& submission) {
+    return submission.has_value();
+  });
+}
+
+// True if every local rank has submitted this occurrence, so that nobody here still waits to hear
+// of it.
+bool Job::SubmittedBefore(const OpKey& key) const {
+  return std::all_of(locals_.begin(), locals_.end(), [&](const LocalRank& local) {
+    const auto uses = local.uses.find(key.hash);
+    return local.gone || (uses != local.uses.end() && uses->second > key.occurrence);
+  });
+}
+
+void Job::Submit(Submission submission, TimePoint now) {
+  const std::size_t index = LocalIndex(submission.session);
+  LocalRank& local = locals_[index];
+  const auto refuse = [&](Outcome outcome) {
+    context_.actions.emplace_back(
+        CompleteOp{submission.session, submission.slot, std::move(outcome), {}});
+  };
+  if (failure_) {
+    refuse(*failure_);
+    return;
+  }
+  const std::uint64_t hash = HashName(submission.name);
+  if (!local.uses.contains(hash) && local.uses.size() >= context_.options.names_per_job_max) {
+    refuse({ErrorCode::kResourceExhausted,
+            "this rank has used " + std::to_string(local.uses.size()) +
+                " different op names, which is the limit; give a tensor the same name "
+                "in every step, its uses are counted",
+            {}});
+    return;
+  }
+  const OpKey key{hash, local.uses[hash]++};
+  Op& op = FindOrCreate(key, now);
+  if (op.name.empty()) {
+    op.name = submission.name;
+  }
+  op.collective = static_cast<std::uint8_t>(submission.collective);
+  const Duration timeout =
+      submission.timeout > Duration(0) ? submission.timeout : context_.options.default_timeout;
+  op.deadline = std::min(op.deadline, now + timeout);
+  op.local[index] = std::move(submission);
+  if (op.failure) {
+    context_.actions.emplace_back(
+        CompleteOp{op.local[index]->session, op.local[index]->slot, *op.failure, {}});
+    Settle(key, now);
+    return;
+  }
+  if (LocallyComplete(op)) {
+    AnnounceOwn(key, op);
+    TryStart(key, now);
+    if (!ops_.contains(key)) {
+      return;
+    }
+  }
+  FailDeparted(key, now);
+}
+
+Announce Job::MakeAnnounce(const Op& op) const {
+  Announce announce{.name = op.name, .slice_bytes = context_.options.slice_bytes, .groups = {}};
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    if (!op.local[i]) {
+      continue;
+    }
+    const OpShape shape = ShapeOf(*op.local[i]);
+    auto group = std::find_if(announce.groups.begin(),
+                              announce.groups.end(),
+                              [&](const AnnounceGroup& g) { return g.shape == shape; });
+    if (group == announce.groups.end()) {
+      group = announce.groups.insert(group, AnnounceGroup{shape, {}});
+    }
+    group->ranks.push_back(locals_[i].rank);
+  }
+  return announce;
+}
+
+void Job::AnnounceOwn(const OpKey& key, Op& op) {
+  op.announces[self_.value()] = MakeAnnounce(op);
+  ToMembers(Header(FrameKind::kAnnounce, key), EncodeAnnounce(*op.announces[self_.value()]));
+}
+
+// ---- start
+
+void Job::TryStart(const OpKey& key, TimePoint now) {
+  Op& op = ops_.at(key);
+  const bool all_here = std::all_of(op.announces.begin(),
+                                    op.announces.end(),
+                                    [](const auto& announce) { return announce.has_value(); });
+  if (!all_here || op.execution || op.failure) {
+    return;
+  }
+  if (auto mismatch = FindMismatch(key.occurrence, op.announces)) {
+    FailOp(key, std::move(*mismatch), /*tell_members=*/false, now);  // they find the same
+    return;
+  }
+  Start(key, op, now);
+}
+
+void Job::Start(const OpKey& key, Op& op, TimePoint now) {
+  auto spec = MakeSpec(op);
+  if (!spec) {
+    FailOp(
+        key,
+        {ErrorCode::kResourceExhausted,
+         DescribeOp(key, op) + ": no memory for a shared result of " +
+             std::to_string(op.local.front()->tensor.bytes) + " bytes on " + context_.options.node +
+             "; free former results (maypole_op_free) or raise --result-bytes-max",
+         {}},
+        /*tell_members=*/true,
+        now);
+    return;
+  }
+  op.started = now;
+  op.serial = context_.next_serial++;
+  context_.executions[op.serial] = {epoch_.token, key};
+  op.execution = std::make_unique<Execution>(
+      std::move(*spec), op.serial << Execution::kTokenBits, context_.memory);
+  ExecutionOutput out;
+  op.execution->Start(out);
+  for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
+    op.execution->OnArrival(Member(frame.header.sender),
+                            frame.header.ordinal,
+                            frame.arrival,
+                            frame.header.payload_bytes,
+                            out);
+  }
+  Flush(key, op, out);
+  Settle(key, now);
+}
+
+// Empty if a shared result is asked for and there is no memory for it.
+std::optional<ExecutionSpec> Job::MakeSpec(Op& op) {
+  const Submission& first = *op.local.front();
+  const auto members = static_cast<std::uint32_t>(epoch_.members.size());
+  const std::uint64_t bytes = first.elements * SizeOf(first.dtype);
+  op.algorithm =
+      collective::Select(first.collective, bytes, members, first.dtype, first.algorithm).algorithm;
+  const std::uint64_t slice_bytes =
+      members == 1 ? context_.options.local_slice_bytes : context_.options.slice_bytes;
+  ExecutionSpec spec;
+  spec.plan = context_.plans.Get(op.algorithm,
+                                 {.members = members,
+                                  .self = self_,
+                                  .elements = first.elements,
+                                  .slice_elements = std::max<std::uint64_t>(
+                                      1, slice_bytes / SizeOf(AccumulatorOf(first.dtype)))});
+  spec.dtype = first.dtype;
+  spec.reduction = first.reduction;
+  spec.world_size = epoch_.world_size;
+  bool wants_shared = false;
+  for (const auto& submission : op.local) {
+    spec.locals.push_back({.input = submission->tensor,
+                           .in_place = !submission->shared_result,
+                           .restorable = !submission->shared_result && !submission->overwrite});
+    wants_shared = wants_shared || submission->shared_result;
+  }
+  if (wants_shared) {
+    op.shared = context_.memory.AllocateResult(epoch_.token, bytes);
+    if (!op.shared) {
+      return std::nullopt;
+    }
+    spec.shared_result = op.shared->view;
+  }
+  return spec;
+}
+
+// ---- frames
+
+void Job::OnFrame(const FrameHeader& header,
+                  ArrivalId arrival,
+                  std::span<const std::byte> body,
+                  TimePoint now) {
+  if (header.sender >= peers_.size() || Member(header.sender) == self_) {
+    Drop(arrival);
+    return;
+  }
+  context_.peers.Heard(peers_[header.sender], now);
+  if (header.kind == FrameKind::kData) {
+    OnData(header, arrival, now);
+    return;
+  }
+  switch (header.kind) {
+    case FrameKind::kAnnounce:
+      OnAnnounce(header, body, now);
+      break;
+    case FrameKind::kAbort:
+      OnAbort(header, body, now);
+      break;
+    case FrameKind::kJobFailed:
+      OnMemberFailed(header, body, now);
+      break;
+    case FrameKind::kHello:
+    case FrameKind::kHeartbeat:
+    case FrameKind::kData:
+      break;
+  }
+  if (header.payload_bytes > 0) {
+    Drop(arrival);
+  }
+}
+
+void Job::OnData(const FrameHeader& header, ArrivalId arrival, TimePoint now) {
+  const OpKey key{header.op, header.occurrence};
+  const auto found = ops_.find(key);
+  if (found == ops_.end() || found->second.failure) {
+    Drop(arrival);  // of an op that failed here
+    return;
+  }
+  Op& op = found->second;
+  if (!op.execution) {
+    op.parked.push_back({header, arrival});  // bounded by the sender's window
+    return;
+  }
+  ExecutionOutput out;
+  const bool fits = op.execution->OnArrival(
+      Member(header.sender), header.ordinal, arrival, header.payload_bytes, out);
+  Flush(key, op, out);
+  if (!fits) {
+    context_.actions.emplace_back(
+        LogLine{LogLine::Level::kWarning,
+                DescribeOp(key, op) + ": dropped frame " + std::to_string(header.ordinal) + " of " +
+                    std::to_string(header.payload_bytes) + " bytes from " +
+                    epoch_.members[header.sender].node + ", which fits no step"});
+  }
+  Settle(key, now);
+}
+
+void Job::OnAnnounce(const FrameHeader& header, std::span<const std::byte> body, TimePoint now) {
+  auto announce = DecodeAnnounce(body);
+  const OpKey key{header.op, header.occurrence};
+  if (!announce || announce->groups.empty() || (!ops_.contains(key) && SubmittedBefore(key))) {
+    return;
+  }
+  Op& op = FindOrCreate(key, now);
+  if (op.failure) {
+    return;
+  }
+  if (op.name.empty()) {
+    op.name = announce->name;
+    op.collective = announce->groups.front().shape.collective;
+  }
+  if ((header.flags & kAnnouncePartial) != 0) {
+    op.news[header.sender].clear();
+    for (const AnnounceGroup& group : announce->groups) {
+      op.news[header.sender].insert(
+          op.news[header.sender].end(), group.ranks.begin(), group.ranks.end());
+    }
+    return;
+  }
+  op.announces[header.sender] = std::move(announce);
+  TryStart(key, now);
+  if (ops_.contains(key)) {
+    FailDeparted(key, now);
+  }
+}
+
+void Job::OnAbort(const FrameHeader& header, std::span<const std::byte> body, TimePoint now) {
+  const auto outcome = DecodeOutcome(body);
+  const OpKey key{header.op, header.occurrence};
+  if (!outcome || (!ops_.contains(key) && SubmittedBefore(key))) {
+    return;
+  }
+  FindOrCreate(key, now);
+  FailOp(key, *outcome, /*tell_members=*/false, now);
+}
+
+void Job::OnMemberFailed(const FrameHeader& header,
+                         std::span<const std::byte> body,
+                         TimePoint now) {
+  const auto outcome = DecodeOutcome(body);
+  if (!outcome) {
+    return;
+  }
+  if ((header.flags & kRankLeft) == 0) {
+    Fail(*outcome, (header.flags & kAgentLost) != 0 ? Loss::kAgent : Loss::kRank, now);
+    return;
+  }
+  // header.op is the rank that closed its session in peace.
+  const Rank rank(static_cast<std::uint32_t>(header.op));
+  const auto& ranks = epoch_.members[header.sender].ranks;
+  if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) {
+    return;
+  }
+  departed_.insert(rank);
+  departure_reasons_[rank] = outcome->text;
+  std::vector<OpKey> keys;
+  for (const auto& [key, op] : ops_) {
+    keys.push_back(key);
+  }
+  for (const OpKey& key : keys) {
+    FailDeparted(key, now);
+  }
+}
+
+// ---- executions
+
+void Job::OnTokenDone(const OpKey& key, std::uint64_t token, bool ok, TimePoint now) {
+  Op& op = ops_.at(key);
+  ExecutionOutput out;
+  op.execution->OnTokenDone(token, ok, out);
+  Flush(key, op, out);
+  Settle(key, now);
+}
+
+void Job::Flush(const OpKey& key, Op& op, ExecutionOutput& out) {
+  for (Action& action : out.actions) {
+    context_.actions.push_back(std::move(action));
+  }
+  for (const QueuedSend& send : out.sends) {
+    FrameHeader header = Header(FrameKind::kData, key);
+    header.ordinal = send.ordinal;
+    std::int32_t priority = 0;
+    for (const auto& submission : op.local) {
+      priority = std::max(priority, submission ? submission->priority : priority);
+    }
+    context_.peers.QueueData(peers_[send.peer.value()],
+                             {.priority = priority,
+                              .op_order = op.order,
+                              .header = header,
+                              .payload = send.payload,
+                              .token = send.token},
+                             context_.actions);
+  }
+}
+
+void Job::FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint now) {
+  Op& op = ops_.at(key);
+  if (op.failure) {
+    return;
+  }
+  op.failure = std::move(outcome);
+  for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
+    Drop(frame.arrival);
+  }
+  if (tell_members) {
+    ToMembers(Header(FrameKind::kAbort, key), EncodeOutcome(*op.failure));
+  }
+  if (op.execution) {
+    ExecutionOutput out;
+    op.execution->Abort(out);
+    const std::uint64_t base = op.serial << Execution::kTokenBits;
+    for (const TransferToken token :
+         context_.peers.Withdraw(base, base + (std::uint64_t{1} << Execution::kTokenBits))) {
+      op.execution->OnTokenDone(token, false, out);
+    }
+    Flush(key, op, out);
+  }
+  Settle(key, now);
+}
+
+void Job::Settle(const OpKey& key, TimePoint now) {
+  const auto found = ops_.find(key);
+  if (found == ops_.end()) {
+    return;
+  }
+  Op& op = found->second;
+  if (op.execution && !op.failure) {
+    if (!op.execution->Succeeded()) {
+      return;
+    }
+    CompleteLocals(op, {}, now);
+  } else if (op.failure && !op.completed) {
+    if (op.execution && !op.execution->Restored()) {
+      return;
+    }
+    CompleteLocals(op, *op.failure, now);
+  }
+  const bool told_all = op.completed && (op.failure ? SubmittedBefore(key) : true);
+  if (!told_all || (op.execution && !op.execution->Drained())) {
+    return;
+  }
+  if (op.execution) {
+    context_.executions.erase(op.serial);
+  }
+  ops_.erase(found);
+}
+
+void Job::CompleteLocals(Op& op, const Outcome& outcome, TimePoint now) {
+  op.completed = true;
+  std::shared_ptr<SharedResult> shared;
+  if (op.shared) {
+    Memory& memory = context_.memory;
+    const JobToken token = epoch_.token;
+    shared = std::shared_ptr<SharedResult>(
+        new SharedResult(*op.shared), [&memory, token](SharedResult* result) {
+          memory.FreeResult(token, *result);
+          delete result;  // NOLINT(cppcoreguidelines-owning-memory): the deleter of a shared_ptr
+        });
+  }
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    if (!op.local[i] || locals_[i].gone) {
+      continue;
+    }
+    CompleteOp done{op.local[i]->session, op.local[i]->slot, outcome, {}};
+    if (shared && outcome.ok() && op.local[i]->shared_result) {
+      done.result = *shared;
+      shared_results_[{done.session, done.slot}] = shared;
+    }
+    context_.actions.emplace_back(std::move(done));
+  }
+  const auto any = std::find_if(op.local.begin(), op.local.end(), [](const auto& submission) {
+    return submission.has_value();
+  });
+  if (any != op.local.end()) {
+    const bool ran = op.execution != nullptr;
+    context_.actions.emplace_back(OpFinished{.collective = (*any)->collective,
+                                             .algorithm = op.algorithm,
+                                             .bytes = (*any)->elements * SizeOf((*any)->dtype),
+                                             .world_size = epoch_.world_size,
+                                             .waited = (ran ? op.started : now) - op.first_seen,
+                                             .ran = ran ? now - op.started : Duration(0),
+                                             .code = outcome.code});
+  }
+}
+
+void Job::OnResultReleased(SessionId session, std::uint32_t slot) {
+  shared_results_.erase({session, slot});
+}
+
+bool Job::UsesSession(SessionId session) const {
+  return std::any_of(ops_.begin(), ops_.end(), [&](const auto& entry) {
+    const Op& op = entry.second;
+    return op.execution && !op.execution->Drained() &&
+           std::any_of(op.local.begin(), op.local.end(), [&](const auto& submission) {
+             return submission && submission->session == session;
+           });
+  });
+}
+
+}  // namespace maypole::agent

@@ -1,0 +1,43 @@
+// Which submissions belong together, whether they agree, and the sentences when they do not. Pure
+// functions: every agent computes the same text from the same announces.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/engine/events.h"
+#include "common/error_code.h"
+#include "proto/announce.h"
+
+namespace maypole::agent {
+
+// An op of a job: the `occurrence`-th use of the name with this hash.
+struct OpKey {
+  std::uint64_t hash = 0;
+  std::uint64_t occurrence = 0;
+
+  friend auto operator<=>(const OpKey&, const OpKey&) = default;
+};
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every agent.
+std::uint64_t HashName(std::string_view name);
+
+OpShape ShapeOf(const Submission& submission);
+
+// `all_reduce "layer1" #3`
+std::string Describe(std::uint8_t collective, std::string_view name, std::uint64_t occurrence);
+
+// "rank 3", "ranks 0-2, 5"; "ranks=0,1,2,5" for programs.
+std::string FormatRanks(std::vector<Rank> ranks);
+std::string ListRanks(std::vector<Rank> ranks);
+
+// Empty if all announces (one per member) agree; else the refusal that all ranks get, naming each
+// differing field with its values and groups of ranks.
+std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
+                                    std::span<const std::optional<Announce>> announces);
+
+}  // namespace maypole::agent

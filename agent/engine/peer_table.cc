@@ -1,0 +1,124 @@
+#include "agent/engine/peer_table.h"
+
+#include <utility>
+
+namespace maypole::agent {
+
+PeerId PeerTable::Ensure(const EpochMember& member, TimePoint now, std::vector<Action>& out) {
+  const auto key = std::pair(member.node, member.incarnation);
+  const auto known = by_incarnation_.find(key);
+  if (known != by_incarnation_.end() && !peers_.at(known->second).lost) {
+    return known->second;
+  }
+  const PeerId id = next_id_++;
+  by_incarnation_[key] = id;
+  peers_[id].heard = now;
+  out.emplace_back(ConnectPeer{id, member.data_address});
+  return id;
+}
+
+void PeerTable::SendControl(PeerId peer,
+                            FrameHeader header,
+                            std::vector<std::byte> body,
+                            std::vector<Action>& out) {
+  if (Lost(peer)) {
+    return;
+  }
+  header.payload_bytes = body.size();
+  out.emplace_back(SendFrame{
+      .peer = peer, .header = header, .payload = {}, .body = std::move(body), .token = 0});
+}
+
+void PeerTable::QueueData(PeerId id, DataSend send, std::vector<Action>& out) {
+  Peer& peer = peers_.at(id);
+  const auto key = std::pair(-std::int64_t{send.priority}, send.op_order);
+  peer.queue.emplace(key, std::move(send));
+  Pump(id, peer, out);
+}
+
+void PeerTable::OnSendDone(TransferToken token, std::vector<Action>& out) {
+  const auto found = in_flight_.find(token);
+  if (found == in_flight_.end()) {
+    return;
+  }
+  const InFlight done = found->second;
+  in_flight_.erase(found);
+  Peer& peer = peers_.at(done.peer);
+  peer.in_flight_bytes -= done.bytes;
+  Pump(done.peer, peer, out);
+}
+
+// To a lost peer everything goes out at once: the transport answers each with a failure.
+void PeerTable::Pump(PeerId id, Peer& peer, std::vector<Action>& out) {
+  while (!peer.queue.empty() && (peer.lost || peer.in_flight_bytes < window_bytes_)) {
+    DataSend send = std::move(peer.queue.begin()->second);
+    peer.queue.erase(peer.queue.begin());
+    peer.in_flight_bytes += send.payload.bytes;
+    in_flight_[send.token] = {id, send.payload.bytes};
+    send.header.payload_bytes = send.payload.bytes;
+    out.emplace_back(SendFrame{.peer = id,
+                               .header = send.header,
+                               .payload = send.payload,
+                               .body = {},
+                               .token = send.token});
+  }
+}
+
+std::vector<TransferToken> PeerTable::Withdraw(TransferToken first, TransferToken last) {
+  std::vector<TransferToken> withdrawn;
+  for (auto& [id, peer] : peers_) {
+    std::erase_if(peer.queue, [&](const auto& entry) {
+      const TransferToken token = entry.second.token;
+      if (token < first || token >= last) {
+        return false;
+      }
+      withdrawn.push_back(token);
+      return true;
+    });
+  }
+  return withdrawn;
+}
+
+void PeerTable::Heard(PeerId peer, TimePoint now) {
+  const auto found = peers_.find(peer);
+  if (found != peers_.end()) {
+    found->second.heard = now;
+  }
+}
+
+void PeerTable::Watch(PeerId peer, bool watched, TimePoint now) {
+  Peer& entry = peers_.at(peer);
+  if (watched && entry.watchers++ == 0) {
+    entry.heard = now;
+  }
+  if (!watched) {
+    --entry.watchers;
+  }
+}
+
+std::vector<PeerId> PeerTable::Expire(TimePoint now) {
+  std::vector<PeerId> expired;
+  for (auto& [id, peer] : peers_) {
+    if (peer.watchers > 0 && !peer.lost && now - peer.heard > lease_) {
+      expired.push_back(id);
+    }
+  }
+  return expired;
+}
+
+void PeerTable::Excuse(TimePoint now) {
+  for (auto& [id, peer] : peers_) {
+    peer.heard = now;
+  }
+}
+
+void PeerTable::Lose(PeerId id, std::vector<Action>& out) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end() || std::exchange(found->second.lost, true)) {
+    return;
+  }
+  out.emplace_back(DisconnectPeer{id});
+  Pump(id, found->second, out);
+}
+
+}  // namespace maypole::agent
