@@ -15,8 +15,12 @@
 // Matching: the k-th send of A to B in the order of A's list meets the k-th receive from A in B's list, whatever the
 // order in time. The two ranges are equal. This ordinal is what a frame carries.
 //
-// Numerics: a combination is target = received (+) source or, for kCopy, target = source; (+) is commutative in
-// its two operands, so a schedule fixes the association of every element.
+// Numerics: a combination is target = received (+) source, for kReduce target = source (+) partial and for kCopy
+// target = source; (+) is commutative in its two operands, so a schedule fixes the association of every element.
+//
+// In place: kResult may lie where kInput lies. A step that writes a range of kResult therefore comes after every step
+// of the same member that reads the range from kInput: by `after`, or because it needs a message that a chain of steps
+// could only send once the read was done. verify.h proves it; the engine need not check.
 #pragma once
 
 #include <array>
@@ -42,6 +46,7 @@ enum class StepKind : std::uint8_t {
   kSend,           // source -> peer
   kReceive,        // peer -> target, as it is
   kReceiveReduce,  // peer (+) source -> target
+  kReduce,         // source (+) kPartial -> target, on this member; source is kInput
   kCopy,           // source -> target on this member (kInput -> kResult: the local sum, finalised)
 };
 
@@ -52,8 +57,8 @@ inline constexpr StepIndex kNoStep = 0xffffffff;
 
 struct Step {
   StepKind kind = StepKind::kCopy;
-  Buffer source = Buffer::kInput;   // kSend, kReceiveReduce, kCopy
-  Buffer target = Buffer::kResult;  // kReceive, kReceiveReduce, kCopy
+  Buffer source = Buffer::kInput;   // kSend, kReceiveReduce, kReduce, kCopy
+  Buffer target = Buffer::kResult;  // kReceive, kReceiveReduce, kReduce, kCopy
   Member peer{0};                   // kSend, kReceive, kReceiveReduce
   ElementRange range;               // the same range in source, target and frame; never empty
   std::array<StepIndex, 2> after = {kNoStep, kNoStep};  // smaller indices that must have completed first
@@ -75,13 +80,16 @@ struct Shape {
   Member self{0};
   ElementCount elements = 0;
   ElementCount slice_elements = 1 << 17;
+
+  friend bool operator==(const Shape&, const Shape&) = default;
 };
 
 std::string_view Name(Algorithm algorithm);
 std::string_view Name(Collective collective);
 
 // Chunk `index` of `elements` cut into `members` parts of q = ceil(elements / members): [min(E, index*q), min(E, (index+1)*q)),
-// possibly empty.
+// possibly empty. From q = 8192 on, q is rounded up to a multiple of 64 elements, so that chunks begin where cache
+// lines do; it makes the longest chunk at most 0.8 % longer.
 ElementRange ChunkOf(ElementCount elements, std::uint32_t members, std::uint32_t index);
 
 }  // namespace maypole::collective

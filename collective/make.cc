@@ -1,0 +1,35 @@
+#include "collective/make.h"
+
+#include "collective/direct.h"
+#include "collective/naive.h"
+#include "collective/ring.h"
+#include "common/check.h"
+
+namespace maypole::collective {
+
+Schedule MakeSchedule(Algorithm algorithm, const Shape& shape) {
+  MAYPOLE_CHECK(algorithm != Algorithm::kAuto);
+  switch (algorithm) {
+    case Algorithm::kAuto:
+    case Algorithm::kRing:
+      break;
+    case Algorithm::kDirect:
+      return MakeDirectAllReduce(shape);
+    case Algorithm::kNaive:
+      return MakeNaiveAllReduce(shape);
+  }
+  return MakeRingAllReduce(shape);
+}
+
+std::vector<Schedule> MakeSchedules(Algorithm algorithm, const Shape& shape) {
+  std::vector<Schedule> all;
+  all.reserve(shape.members);
+  for (std::uint32_t member = 0; member < shape.members; ++member) {
+    Shape own = shape;
+    own.self = Member(member);
+    all.push_back(MakeSchedule(algorithm, own));
+  }
+  return all;
+}
+
+}  // namespace maypole::collective

@@ -1,0 +1,21 @@
+// Naive all-reduce: everybody sends everything to everybody and each sums for itself. The baseline
+// that the others are counted against; nobody should want it.
+//
+// Pure: equal shapes give equal schedules.
+// Shapes:    the whole tensor, in slices that are independent of each other. A member sends a slice
+// to its successor first and to
+//            one member after the other, each send after the one before is done.
+// Cost:      one round; a member sends (P-1) N and receives (P-1) N: 2(P-1) N together.
+// Numerics:  the association of direct.h, ((v0 + v1) + v2) + ..., computed by every member: the
+// same bits everywhere. Note:      the sends of a slice form a chain because nothing else tells
+// that the last of them has read the input,
+//            which the result may overwrite: no answer ever comes back.
+#pragma once
+
+#include "collective/schedule.h"
+
+namespace maypole::collective {
+
+Schedule MakeNaiveAllReduce(const Shape& shape);
+
+}  // namespace maypole::collective

@@ -1,0 +1,52 @@
+#include "collective/schedule.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+
+namespace maypole::collective {
+namespace {
+
+constexpr ElementCount kAlignedElements = 64;
+constexpr ElementCount kAlignFrom = 8192;
+
+}  // namespace
+
+std::string_view Name(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kAuto:
+      return "auto";
+    case Algorithm::kRing:
+      return "ring";
+    case Algorithm::kDirect:
+      return "direct";
+    case Algorithm::kNaive:
+      return "naive";
+  }
+  return "unknown";
+}
+
+std::string_view Name(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduce:
+      return "all_reduce";
+    case Collective::kBarrier:
+      return "barrier";
+  }
+  return "unknown";
+}
+
+ElementRange ChunkOf(ElementCount elements, std::uint32_t members, std::uint32_t index) {
+  MAYPOLE_CHECK(members > 0 && index < members);
+  ElementCount size = elements / members + (elements % members != 0 ? 1 : 0);
+  if (size >= kAlignFrom) {
+    size = (size + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
+  }
+  if (size == 0 || index >= elements / size + 1) {
+    return {elements, elements};
+  }
+  const ElementCount begin = index * size;
+  return {begin, begin + std::min(size, elements - begin)};
+}
+
+}  // namespace maypole::collective
