@@ -174,6 +174,7 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   const CoreContext context{options_, memory_, peers_, plans_, actions_, next_serial_, executions_};
   jobs_.emplace(token,
                 std::make_unique<Job>(std::move(epoch), member, std::move(local), context, now));
+  ++epochs_version_;
   for (UnknownFrame& frame : std::exchange(unknown_, {})) {
     if (frame.header.token == token.value()) {
       jobs_.at(token)->OnFrame(frame.header, frame.arrival, frame.body, now);
@@ -344,6 +345,7 @@ void AgentCore::Tidy(TimePoint now) {
   for (const JobToken token : Tokens()) {
     if (jobs_.at(token)->Finished()) {
       jobs_.erase(token);
+      ++epochs_version_;
       ended_.push_back(token);
       if (ended_.size() > kEndedMax) {
         ended_.pop_front();

@@ -48,6 +48,8 @@ class AgentCore {
   std::vector<WaitingReport> Waiting(TimePoint now) const;
   // What a restarted coordinator has to be told.
   std::vector<EpochInfo> Epochs() const;
+  // Changes whenever Epochs() does.
+  std::uint64_t epochs_version() const { return epochs_version_; }
 
  private:
   struct Session {
@@ -91,6 +93,7 @@ class AgentCore {
   std::map<JobToken, std::unique_ptr<Job>> jobs_;
   std::deque<JobToken> ended_;  // their late frames are dropped, not parked
   std::deque<UnknownFrame> unknown_;
+  std::uint64_t epochs_version_ = 0;
   bool link_up_ = false;
   std::string link_text_ = "not attached yet";
   TimePoint link_down_since_{};
