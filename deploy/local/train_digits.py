@@ -10,8 +10,8 @@ import os
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable, List, Tuple
 
 import numpy
 import torch
@@ -38,8 +38,8 @@ def parse_arguments() -> argparse.Namespace:
 
 @dataclass
 class Data:
-    train: Tuple[torch.Tensor, torch.Tensor]
-    test: Tuple[torch.Tensor, torch.Tensor]
+    train: tuple[torch.Tensor, torch.Tensor]
+    test: tuple[torch.Tensor, torch.Tensor]
 
 
 def load() -> Data:
@@ -70,7 +70,7 @@ def make_model() -> torch.nn.Module:
 class Run:
     """Seconds and mean losses of a training."""
 
-    losses: List[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
     seconds: float = 0.0
     waiting: float = 0.0  # from the last bucket's submission to the end of backward
     steps: int = 0
@@ -182,7 +182,8 @@ def print_times(together: Run, alone: Run, agents: numpy.ndarray, probe_seconds:
     print(f"           wire and sums, per step  {transfer * per_step:8.2f} ms")
     print(f"           waiting for late ranks   {waits * per_step:8.2f} ms")
     bandwidth = 2 * PROBE_BYTES / probe_seconds
-    print(f"Effective bandwidth 2N/T: {bandwidth / 1e6:.0f} MB/s ({PROBE_BYTES >> 20} MiB in {probe_seconds * 1e3:.1f} ms, all ranks).")
+    measured = f"{PROBE_BYTES >> 20} MiB in {probe_seconds * 1e3:.1f} ms, all ranks"
+    print(f"Effective bandwidth 2N/T: {bandwidth / 1e6:.0f} MB/s ({measured}).")
 
 
 def main() -> int:

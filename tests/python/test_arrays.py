@@ -134,7 +134,10 @@ def test_a_read_only_array_is_refused_unless_the_result_goes_elsewhere():
     assert memory_of(value, writable=False).count == 3
 
 
-@pytest.mark.parametrize("shape, expected", [(3, (3,)), ((), ()), ([2, 0], (2, 0)), (numpy.int64(4), (4,)), (torch.Size([1, 2]), (1, 2))])
+@pytest.mark.parametrize(
+    "shape, expected",
+    [(3, (3,)), ((), ()), ([2, 0], (2, 0)), (numpy.int64(4), (4,)), (torch.Size([1, 2]), (1, 2))],
+)
 def test_a_shape_is_an_int_or_a_sequence_of_ints(shape, expected):
     assert shape_of(shape) == expected
 

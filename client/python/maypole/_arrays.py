@@ -5,7 +5,7 @@ Nothing is converted or copied here: an array is either taken as it lies in memo
 
 import sys
 from dataclasses import dataclass
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import numpy
 
@@ -13,7 +13,7 @@ from . import _dlpack
 from ._errors import InvalidArgumentError
 
 # maypole_dtype of maypole.h
-DTYPE_CODES: Dict[str, int] = {
+DTYPE_CODES: dict[str, int] = {
     "float32": 0,
     "float64": 1,
     "float16": 2,
@@ -135,7 +135,7 @@ def _check_writable(is_writable: bool, wanted: bool) -> None:
         )
 
 
-def shape_of(shape: Any) -> Tuple[int, ...]:
+def shape_of(shape: Any) -> tuple[int, ...]:
     """A shape as numpy takes it: an int or a sequence of ints, none negative."""
     try:
         sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)

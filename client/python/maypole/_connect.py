@@ -2,7 +2,8 @@
 
 import ctypes
 import threading
-from typing import Callable, List, Optional
+from collections.abc import Callable
+from typing import Optional
 
 from ._errors import InvalidArgumentError
 from ._handle import Handle
@@ -33,7 +34,7 @@ def connect(
         raise InvalidArgumentError(
             f"rank={rank} and world_size={world_size}: give both, or neither to take them from the environment"
         )
-    if world_size is not None and not 0 <= rank < world_size:
+    if rank is not None and world_size is not None and not 0 <= rank < world_size:
         raise InvalidArgumentError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
     options = ConnectOptions(
         socket=None if socket is None else str(socket).encode(),
@@ -46,7 +47,7 @@ def connect(
     def join() -> Handle:
         pointer = ctypes.c_void_p()
         check(library().maypole_connect(ctypes.byref(options), ctypes.byref(pointer)))
-        return Handle(pointer.value)
+        return Handle(pointer.value or 0)
 
     return Session(_interruptible(join))
 
@@ -55,8 +56,8 @@ def _interruptible(join: Callable[[], Handle]) -> Handle:
     """Runs `join` so that Ctrl-C ends the wait for it. Python hears signals only between C calls, and this C call may take a
     minute: it runs on a thread of its own. If nobody waits for it any more, its Handle dies with the thread, which leaves
     the job."""
-    outcome: List[Handle] = []
-    failure: List[BaseException] = []
+    outcome: list[Handle] = []
+    failure: list[BaseException] = []
 
     def run() -> None:
         try:

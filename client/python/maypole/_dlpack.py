@@ -8,7 +8,7 @@ import ctypes
 from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Tuple
+from typing import Any
 
 from ._errors import InvalidArgumentError
 
@@ -60,7 +60,7 @@ class Exported:
     """`capsule` keeps the memory alive; its own destructor frees what the producer made."""
 
     address: int
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
     count: int
     dtype: str
     contiguous: bool
@@ -107,7 +107,7 @@ def _read(tensor: _Tensor, read_only: bool, capsule: Any) -> Exported:
     )
 
 
-def _is_contiguous(shape: Tuple[int, ...], strides: Any) -> bool:
+def _is_contiguous(shape: tuple[int, ...], strides: Any) -> bool:
     if strides is None or 0 in shape:  # DLPack: no strides mean C order
         return True
     expected = 1

@@ -1,10 +1,9 @@
 """Exceptions: one class per status of the C library. docs/errors.md says what a caller does about each."""
 
 import builtins
-from typing import Dict, Tuple, Type
 
 
-def parse_culprits(text: str) -> Dict[str, Tuple[str, ...]]:
+def parse_culprits(text: str) -> dict[str, tuple[str, ...]]:
     """Parses "ranks=3,5;hosts=node-b" to {"ranks": ("3", "5"), "hosts": ("node-b",)}; skips what has no value."""
     culprits = {}
     for part in text.split(";"):
@@ -19,7 +18,8 @@ class Error(Exception):
     """Base of all exceptions of this package.
 
     Attributes:
-        culprits: who caused it, as the agent told it, e.g. {"ranks": ("3",), "hosts": ("node-b",)}; empty if nobody in particular.
+        culprits: who caused it, as the agent told it, e.g. {"ranks": ("3",), "hosts": ("node-b",)}; empty if nobody in
+            particular.
         ranks: the ranks among the culprits.
         hosts: the hosts among the culprits.
     """
@@ -29,15 +29,15 @@ class Error(Exception):
         self.culprits = parse_culprits(culprits)
         self._culprits_text = culprits
 
-    def __reduce__(self):  # exceptions cross processes in multiprocessing and torch
+    def __reduce__(self) -> tuple[type["Error"], tuple[str, str]]:  # exceptions cross processes in multiprocessing and torch
         return type(self), (str(self), self._culprits_text)
 
     @property
-    def ranks(self) -> Tuple[int, ...]:
+    def ranks(self) -> tuple[int, ...]:
         return tuple(int(rank) for rank in self.culprits.get("ranks", ()) if rank.isdigit())
 
     @property
-    def hosts(self) -> Tuple[str, ...]:
+    def hosts(self) -> tuple[str, ...]:
         return self.culprits.get("hosts", ())
 
 
@@ -57,7 +57,7 @@ class TimeoutError(Error, builtins.TimeoutError):
     """The deadline passed. The input is as it was submitted."""
 
     @property
-    def waiting_for(self) -> Tuple[int, ...]:
+    def waiting_for(self) -> tuple[int, ...]:
         """The ranks that had not come."""
         return self.ranks
 
@@ -78,7 +78,7 @@ class InternalError(Error):
     """A bug of Maypole, contained. Please report the text."""
 
 
-_BY_STATUS: Dict[int, Type[Error]] = {
+_BY_STATUS: dict[int, type[Error]] = {
     1: InvalidArgumentError,
     2: MismatchError,
     3: PeerLostError,

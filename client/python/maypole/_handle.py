@@ -7,7 +7,7 @@ last shared result and the last op are gone. Closing a session therefore never t
 import collections
 import ctypes
 import os
-from typing import Any, Deque, Tuple
+from typing import Any
 
 from ._library import check, library
 
@@ -19,7 +19,7 @@ class Handle:
         self.pointer = pointer
         self._owner_pid = os.getpid()
         # (maypole_op, what must stay alive until it ends). A deque needs no lock, which a destructor could not take.
-        self._abandoned: Deque[Tuple[int, Any]] = collections.deque()
+        self._abandoned: collections.deque[tuple[int, Any]] = collections.deque()
 
     def is_ours(self) -> bool:
         """False in a forked child: the session is the parent's, and the child's clean-up must not touch it."""
@@ -75,11 +75,12 @@ class _Allocation:
             library().maypole_free(self._handle.pointer, self._pointer)
 
 
-def allocate(handle: Handle, size: int) -> ctypes.Array:
+def allocate(handle: Handle, size: int) -> "ctypes.Array[ctypes.c_char]":
     """`size` > 0 bytes of zeroed session memory as a writable buffer; freed with the last reference to the buffer."""
     pointer = ctypes.c_void_p()
     check(library().maypole_alloc(handle.pointer, size, ctypes.byref(pointer)))
-    return _buffer(pointer.value, size, _Allocation(handle, pointer.value))
+    address = pointer.value or 0
+    return _buffer(address, size, _Allocation(handle, address))
 
 
 def result_buffer(op: Op, size: int) -> memoryview:
@@ -88,7 +89,7 @@ def result_buffer(op: Op, size: int) -> memoryview:
     return memoryview(_buffer(address, size, op)).toreadonly()
 
 
-def _buffer(address: Any, size: int, owner: Any) -> ctypes.Array:
+def _buffer(address: Any, size: int, owner: Any) -> "ctypes.Array[ctypes.c_char]":
     buffer = (ctypes.c_char * size).from_address(address)
-    buffer.owner = owner  # a ctypes array has attributes: this one makes it own what it shows
+    buffer.owner = owner  # type: ignore[attr-defined]  # a ctypes array has attributes: this one makes it own what it shows
     return buffer

@@ -5,7 +5,7 @@ import functools
 import os
 from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
-from typing import List, NoReturn
+from typing import NoReturn
 
 from ._errors import Error, error_of
 
@@ -75,7 +75,7 @@ _PROTOTYPES = {
 }
 
 
-def _candidates() -> List[str]:
+def _candidates() -> list[str]:
     """Where the library may be, best first: beside the package (a wheel), in a source checkout, wherever the loader looks."""
     package = Path(__file__).resolve().parent
     files = [package / NAME]

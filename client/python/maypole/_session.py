@@ -3,9 +3,10 @@
 import ctypes
 import math
 import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Optional, Sequence, Type, Union
+from typing import Any, Optional, Union
 
 import numpy
 
@@ -69,7 +70,7 @@ class Session:
         return self
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.close()
 
@@ -164,7 +165,7 @@ class Session:
                 handle.pointer, memory.address, memory.count, ctypes.byref(options), ctypes.byref(pointer)
             )
         )
-        work = Work(Op(handle, pointer.value, memory.owner), finish, name)
+        work = Work(Op(handle, pointer.value or 0, memory.owner), finish, name)
         return work if async_op else work.wait()
 
     def barrier(
@@ -175,14 +176,14 @@ class Session:
         pointer = ctypes.c_void_p()
         handle.free_ended_ops()
         check(library().maypole_barrier(handle.pointer, _name(name), _seconds(timeout), ctypes.byref(pointer)))
-        work = Work(Op(handle, pointer.value, None), lambda _: None, name)
+        work = Work(Op(handle, pointer.value or 0, None), lambda _: None, name)
         return work if async_op else work.wait()
 
     def agent_stats(self) -> AgentStats:
         """The counters of this node's agent, for benchmarks and tests."""
         stats = CAgentStats()
         check(library().maypole_get_agent_stats(self._open_handle().pointer, ctypes.byref(stats)))
-        values = {field: getattr(stats, field) for field, _ in CAgentStats._fields_}
+        values = {field: getattr(stats, field) for field in AgentStats.__dataclass_fields__}
         values["algorithm"] = stats.algorithm.decode()
         return AgentStats(**values)
 
@@ -192,7 +193,7 @@ class Session:
         return self._handle
 
     @staticmethod
-    def _allocate(handle: Handle, size: int) -> ctypes.Array:
+    def _allocate(handle: Handle, size: int) -> "ctypes.Array[ctypes.c_char]":
         if size >= 2**63:
             raise InvalidArgumentError(f"{size} bytes is more than any memory: check the shape")
         return allocate(handle, size)
@@ -213,7 +214,7 @@ def _sharer(array: Any, memory: _arrays.Memory) -> Callable[[Op], numpy.ndarray]
     return share
 
 
-def _choice(what: str, value: str, choices: dict) -> int:
+def _choice(what: str, value: str, choices: dict[str, int]) -> int:
     try:
         return choices[value]
     except (KeyError, TypeError):

@@ -1,7 +1,8 @@
 """An op in flight."""
 
 import threading
-from typing import Any, Callable, Optional, Tuple
+from collections.abc import Callable
+from typing import Any, Optional
 
 from ._errors import error_of
 from ._handle import Op
@@ -23,7 +24,7 @@ class Work:
         self.name = name
         self._op: Optional[Op] = op
         self._finish = finish  # makes the result when the op has succeeded
-        self._failure: Optional[Tuple[int, str, str]] = None
+        self._failure: Optional[tuple[int, str, str]] = None
         self._result: Any = None
         self._lock = threading.Lock()
 

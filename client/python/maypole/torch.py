@@ -17,7 +17,6 @@ from typing import Any, Optional, Union
 import torch
 import torch.distributed
 
-from ._errors import Error
 from ._session import Session
 from ._work import Work
 
@@ -60,13 +59,15 @@ class HookState:
         self.prefix = prefix
         self.timeout = timeout
         self.stats = HookStats()
-        self.error: Optional[Error] = None
-        self._queue: "queue.SimpleQueue[Optional[_Bucket]]" = queue.SimpleQueue()
+        self.error: Optional[Exception] = None
+        self._queue: queue.SimpleQueue[Optional[_Bucket]] = queue.SimpleQueue()
         self._waiter: Optional[threading.Thread] = None
 
     def reduce(self, index: int, tensor: torch.Tensor) -> "torch.futures.Future[torch.Tensor]":
-        """Submits the mean of a bucket; the future gives `tensor`, reduced, or raises RuntimeError. Never raises itself: torch's
-        reducer does not survive that."""
+        """Submits the mean of a bucket; the future gives `tensor`, reduced, or raises RuntimeError.
+
+        Never raises itself: torch's reducer does not survive that.
+        """
         bucket = _Bucket(torch.futures.Future(), None, None)
         result = bucket.future.then(_result)
         try:

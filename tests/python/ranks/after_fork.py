@@ -16,7 +16,8 @@ def child_errors(session, work):
             return type(error).__name__, "fork" in str(error)
         return "nothing"
 
-    calls = (lambda: session.all_reduce(numpy.ones(3)), session.barrier, lambda: session.empty(3), session.agent_stats, work.wait)
+    reduce = lambda: session.all_reduce(numpy.ones(3))  # noqa: E731
+    calls = (reduce, session.barrier, lambda: session.empty(3), session.agent_stats, work.wait)
     return [kind(call) for call in calls]
 
 

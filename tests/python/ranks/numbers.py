@@ -11,7 +11,7 @@ import maypole
 from maypole._arrays import DTYPE_CODES
 
 OPS = ("sum", "mean", "min", "max", "product")
-# Errors in units of the type's precision at the magnitude of the values: one rounding for direct algorithms, one per agent for rings.
+# Errors are counted in units of the type's precision at the magnitude of the values, one for each agent at most.
 PRECISION = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
@@ -58,7 +58,8 @@ def main():
         counts = sorted({0, 1, nodes - 1, nodes, nodes + 1, world + 1, 1023, 65537})
         for dtype, op, count in itertools.product(DTYPE_CODES, OPS, counts):
             name = f"{dtype} {op} {count}"
-            tensor = session.empty(count, getattr(torch, dtype)) if count % 2 else torch.empty(count, dtype=getattr(torch, dtype))
+            make = session.empty if count % 2 else torch.empty
+            tensor = make(count, dtype=getattr(torch, dtype))
             tensor.copy_(inputs(dtype, count, session.rank))
             session.all_reduce(tensor, op, name=name, timeout=20)
             wrong = wrong_elements(dtype, op, tensor, reference(dtype, op, count, world), world)

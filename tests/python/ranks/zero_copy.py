@@ -1,6 +1,7 @@
 """Session memory is the shared segment itself; shared results are one read-only mapping for the node's ranks."""
 
 import os
+from pathlib import Path
 
 import numpy
 import torch
@@ -10,7 +11,7 @@ import maypole
 
 def mapping_at(address):
     """The line of /proc/self/maps that holds `address`."""
-    for line in open("/proc/self/maps"):
+    for line in Path("/proc/self/maps").read_text().splitlines():
         first, last = (int(part, 16) for part in line.split()[0].split("-"))
         if first <= address < last:
             return line
@@ -36,7 +37,7 @@ with maypole.connect() as session:
     assert (shared == sum(range(session.world_size))).all() and (ordinary == session.rank).all()
     session.barrier()
     open_files = len(os.listdir("/proc/self/fd"))
-    for round_number in range(50):
+    for _ in range(50):
         session.all_reduce(session.empty(5000), name="round")
         session.all_reduce(ordinary, name="round shared", shared_result=True)
     assert len(os.listdir("/proc/self/fd")) <= open_files + 4, "descriptors leak"
