@@ -54,4 +54,4 @@ def test_an_error_keeps_its_culprits_between_processes():
 
 
 def test_a_timeout_tells_for_whom_it_waited():
-    assert error_of(4, "late", "ranks=2,7;hosts=a,b").waiting_for == (2, 7)
+    assert error_of(4, "late", "waiting_ranks=2,7;hosts=a,b").waiting_for == (2, 7)

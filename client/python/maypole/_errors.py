@@ -34,11 +34,14 @@ class Error(Exception):
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        return tuple(int(rank) for rank in self.culprits.get("ranks", ()) if rank.isdigit())
+        return self._numbers("ranks")
 
     @property
     def hosts(self) -> tuple[str, ...]:
         return self.culprits.get("hosts", ())
+
+    def _numbers(self, key: str) -> tuple[int, ...]:
+        return tuple(int(value) for value in self.culprits.get(key, ()) if value.isdigit())
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -58,8 +61,8 @@ class TimeoutError(Error, builtins.TimeoutError):
 
     @property
     def waiting_for(self) -> tuple[int, ...]:
-        """The ranks that had not come."""
-        return self.ranks
+        """The ranks that had not come; they run on `hosts`."""
+        return self._numbers("waiting_ranks")
 
 
 class AgentUnavailableError(Error, ConnectionError):
