@@ -19,13 +19,18 @@ struct Operand {
 };
 
 // Semantics, for each element i, in the accumulator type A = AccumulatorOf(type of the tensor):
-//   v = A(inputs[0][i]); for j = 1..: v = combine(v, A(inputs[j][i]))       strictly in list order (a left fold)
-//   if received is set:  v = combine(A(received[i]), v)
-//   if divisor != 0:     v = v / divisor      (integers truncate toward zero; floats divide, then round once)
-//   outputs[m][i] = convert(v)                to each output's own type: round to nearest even, NaN stays NaN
-// Before any output element is written, saves[k] copies source[i] to target[i] bytewise (undo of in-place ops).
-// Inputs may alias outputs elementwise (same address); partial overlap is not allowed.
-// combine: sum, product wrap for integers; min/max propagate NaN; mean sums.
+//   v = A(inputs[0][i])
+//   for j = 1..: v = combine(v, A(inputs[j][i]))     strictly in list order (a left fold)
+//   if received is set: v = combine(A(received[i]), v)
+//   if divisor != 0: v = v / divisor                 integers truncate toward zero; floats round once
+//   outputs[m][i] = convert(v)                       to each output's own type: round to nearest even
+// Every operand is of type A or, if A is f32, of a half type.
+// combine: sum and product wrap for integers; mean sums; min and max propagate NaN and hold -0 < +0.
+// NaN: what comes out is the positive quiet NaN without payload, whatever went in; but a work that only
+//   copies (one input, nothing received, no divisor, outputs of the input's type) keeps all bits.
+// Saves: before any output element is written, saves[k] copies source[i] to target[i] bytewise (undo of
+//   in-place ops).
+// Aliasing: an input may be an output too (same address and type). Partial overlap is not allowed.
 struct ReduceWork {
   struct Save {
     BufferView source;
