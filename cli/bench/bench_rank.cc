@@ -1,0 +1,230 @@
+// `maypole bench-rank` (hidden): one rank of `maypole bench`. Measures every size in turn, in place
+// on session memory; rank 0 prints one line per size for the driver.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <absl/status/status.h>
+#include <absl/strings/str_cat.h>
+
+#include "cli/bench/board.h"
+#include "cli/bench/plan.h"
+#include "cli/bench/report.h"
+#include "cli/bench/values.h"
+#include "cli/commands.h"
+#include "maypole/maypole.h"
+
+namespace maypole::cli {
+namespace {
+
+constexpr std::uint32_t kFewestIterations = 10;
+constexpr std::uint32_t kWarmUps = 3;
+constexpr std::uint32_t kMostWarmUps = 200;
+constexpr double kTimeoutSeconds = 120;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+maypole_algorithm AlgorithmOf(const std::string& name) {
+  if (name == "ring") {
+    return MAYPOLE_RING;
+  }
+  if (name == "direct") {
+    return MAYPOLE_DIRECT;
+  }
+  return name == "naive" ? MAYPOLE_NAIVE : MAYPOLE_AUTO;
+}
+
+// Ends the process: a rank that cannot go on has nothing to tidy up that its end does not.
+void Require(maypole_status status, const char* what) {
+  if (status != MAYPOLE_OK) {
+    std::fprintf(stderr, "%s: %s: %s\n", what, maypole_status_name(status), maypole_last_error());
+    std::fflush(nullptr);
+    std::_Exit(1);
+  }
+}
+
+class BenchRank {
+ public:
+  BenchRank(const BenchPlan& plan, maypole_session* session, Board board)
+      : plan_(plan),
+        session_(session),
+        board_(std::move(board)),
+        rank_(static_cast<std::uint32_t>(maypole_rank(session))),
+        cell_(board_.cells()[rank_]),
+        shape_{
+            plan.dtype, plan.reduction, static_cast<std::uint32_t>(maypole_world_size(session))} {
+    options_.dtype = static_cast<maypole_dtype>(plan.dtype);
+    options_.reduction = static_cast<maypole_reduction>(plan.reduction);
+    options_.timeout = kTimeoutSeconds;
+    options_.algorithm = AlgorithmOf(plan.algorithm);
+    options_.shared_result = plan.shared_result ? 1 : 0;
+    options_.overwrite = plan.overwrite ? 1 : 0;
+    cell_.is_first_of_node = maypole_local_rank(session) == 0 ? 1 : 0;
+  }
+
+  void Run() {
+    const std::uint64_t largest = *std::max_element(plan_.sizes.begin(), plan_.sizes.end());
+    void* memory = nullptr;
+    Require(maypole_alloc(session_, std::max<std::uint64_t>(largest, 64), &memory),
+            "maypole_alloc");
+    for (const std::uint64_t bytes : plan_.sizes) {
+      Measure({static_cast<std::byte*>(memory), bytes});
+    }
+    Require(maypole_free(session_, memory), "maypole_free");
+  }
+
+ private:
+  void Measure(std::span<std::byte> memory);
+  void Check(std::span<std::byte> memory);
+  std::uint64_t AgreeOnIterations(std::span<std::byte> memory);
+  void Barrier();
+  maypole_op* Submit(std::span<std::byte> memory);
+  void AllReduce(std::span<std::byte> memory);
+  maypole_agent_stats AgentStats();
+
+  const BenchPlan& plan_;
+  maypole_session* session_;
+  Board board_;
+  std::uint32_t rank_;
+  RankCell& cell_;
+  ValueShape shape_;
+  maypole_all_reduce_options options_{};
+};
+
+void BenchRank::Barrier() {
+  maypole_op* op = nullptr;
+  Require(maypole_barrier(session_, nullptr, kTimeoutSeconds, &op), "maypole_barrier");
+  Require(maypole_wait(op), "barrier");
+  maypole_op_free(op);
+}
+
+maypole_op* BenchRank::Submit(std::span<std::byte> memory) {
+  maypole_op* op = nullptr;
+  Require(maypole_all_reduce(
+              session_, memory.data(), memory.size() / SizeOf(plan_.dtype), &options_, &op),
+          "maypole_all_reduce");
+  Require(maypole_wait(op), "all-reduce");
+  return op;
+}
+
+void BenchRank::AllReduce(std::span<std::byte> memory) {
+  maypole_op_free(Submit(memory));
+}
+
+maypole_agent_stats BenchRank::AgentStats() {
+  maypole_agent_stats stats{};
+  if (cell_.is_first_of_node != 0) {
+    Require(maypole_get_agent_stats(session_, &stats), "maypole_get_agent_stats");
+  }
+  return stats;
+}
+
+void BenchRank::Check(std::span<std::byte> memory) {
+  FillInput(shape_, rank_, memory);
+  maypole_op* op = Submit(memory);
+  const void* shared = maypole_op_result(op);
+  const void* result = shared != nullptr ? shared : memory.data();
+  cell_.wrong = CountWrong(shape_, {static_cast<const std::byte*>(result), memory.size()});
+  maypole_op_free(op);
+}
+
+std::uint64_t BenchRank::AgreeOnIterations(std::span<std::byte> memory) {
+  AllReduce(memory);
+  const double start = Now();
+  AllReduce(memory);
+  AllReduce(memory);
+  if (rank_ == 0) {
+    const double fit = plan_.seconds * 2 / std::max(Now() - start, 1e-7);
+    const double bounded =
+        std::clamp(fit, double{kFewestIterations}, double{Board::kMostIterations});
+    board_.iterations() =
+        plan_.iterations > 0 ? plan_.iterations : static_cast<std::uint64_t>(bounded);
+  }
+  Barrier();
+  return board_.iterations();
+}
+
+void BenchRank::Measure(std::span<std::byte> memory) {
+  if (plan_.check) {
+    Check(memory);
+  }
+  // Repeated sums in place then stay what they are.
+  std::fill(memory.begin(), memory.end(), std::byte{0});
+  Barrier();
+  const std::uint64_t iterations = AgreeOnIterations(memory);
+  const std::uint64_t warm_ups = std::min<std::uint64_t>(kWarmUps + iterations / 10, kMostWarmUps);
+  for (std::uint64_t i = 0; i < warm_ups; ++i) {
+    AllReduce(memory);
+  }
+  Barrier();
+  const maypole_agent_stats before = AgentStats();
+  Barrier();
+  const double cpu_before = CpuSeconds();
+  for (std::uint64_t i = 0; i <= iterations; ++i) {
+    AllReduce(memory);
+    cell_.ends[i] = Now();
+  }
+  cell_.cpu_seconds = CpuSeconds() - cpu_before;
+  const maypole_agent_stats after = AgentStats();
+  cell_.agent_cpu_seconds = static_cast<double>(after.cpu_ns - before.cpu_ns) * 1e-9;
+  cell_.wire_bytes = static_cast<double>(after.wire_sent_bytes - before.wire_sent_bytes);
+  std::copy(std::begin(after.algorithm), std::end(after.algorithm), cell_.algorithm.begin());
+  Barrier();
+  if (rank_ == 0) {
+    const BenchRow row = MakeRow(plan_, memory.size(), iterations, board_.cells());
+    std::printf("%s\n", ToLine(row).c_str());
+    std::fflush(stdout);
+  }
+  Barrier();
+}
+
+int RunBenchRank(const PlanFlags& flags, int board_fd) {
+  const PlanOrError made = ToPlan(flags);
+  maypole_session* session = nullptr;
+  Require(maypole_connect(nullptr, &session), "maypole_connect");
+  Board board = Board::Map(board_fd, static_cast<std::uint32_t>(maypole_world_size(session)));
+  if (!made.error.empty() || !board.valid()) {
+    return Fail("bench-rank", made.error.empty() ? "cannot map the board" : made.error);
+  }
+  BenchRank(made.plan, session, std::move(board)).Run();
+  maypole_close(session);
+  return 0;
+}
+
+}  // namespace
+
+void AddBenchRankCommand(CLI::App& app, int& exit_code) {
+  struct RankFlags {
+    PlanFlags plan;
+    int board_fd = -1;
+  };
+
+  const auto flags = std::make_shared<RankFlags>();
+  CLI::App* command = app.add_subcommand("bench-rank", "One rank of maypole bench");
+  command->group("");  // hidden
+  AddPlanFlags(*command, flags->plan);
+  command->add_option("--board-fd", flags->board_fd)->required();
+  command->callback(
+      [flags, &exit_code] { exit_code = RunBenchRank(flags->plan, flags->board_fd); });
+}
+
+}  // namespace maypole::cli

@@ -1,0 +1,99 @@
+#include "cli/bench/plan.h"
+
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include "cli/bench/board.h"
+#include "cli/sizes.h"
+
+namespace maypole::cli {
+
+void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--sizes", flags.sizes, "Bytes per rank: 4KiB..256MiB, or 1MiB,25MiB")
+      ->envname("MAYPOLE_SIZES")
+      ->capture_default_str();
+  command.add_option("--step", flags.step, "Factor between the sizes of a range")
+      ->envname("MAYPOLE_STEP")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--dtype", flags.dtype, "f32 f64 f16 bf16 i8 u8 i32 i64")
+      ->envname("MAYPOLE_DTYPE")
+      ->capture_default_str();
+  command.add_option("--op", flags.reduction, "sum mean min max product")
+      ->envname("MAYPOLE_OP")
+      ->capture_default_str();
+  command.add_option("--algorithm", flags.plan.algorithm, "auto, or one to be measured")
+      ->envname("MAYPOLE_ALGORITHM")
+      ->check(CLI::IsMember({"auto", "ring", "direct", "naive"}))
+      ->capture_default_str();
+  command.add_flag("--check", flags.plan.check, "Verify every element of one result per size");
+  command.add_flag("--overwrite", flags.plan.overwrite, "Inputs need not survive a failed op");
+  command.add_flag("--shared-result",
+                   flags.plan.shared_result,
+                   "Out of place: one copy of the result for all ranks of a node");
+  command.add_option("--seconds", flags.plan.seconds, "Aim per size")
+      ->envname("MAYPOLE_SECONDS")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  command
+      .add_option("--iterations",
+                  flags.plan.iterations,
+                  "Timed operations per size (default: what fits into --seconds, at least 10)")
+      ->envname("MAYPOLE_ITERATIONS")
+      ->check(CLI::Range(std::uint32_t{1}, Board::kMostIterations));
+}
+
+PlanOrError ToPlan(const PlanFlags& flags) {
+  PlanOrError made;
+  made.plan = flags.plan;
+  const std::optional<DType> dtype = DTypeFromName(flags.dtype);
+  const std::optional<Reduction> reduction = ReductionFromName(flags.reduction);
+  const absl::StatusOr<std::vector<std::uint64_t>> sizes = ParseByteList(flags.sizes, flags.step);
+  if (!dtype) {
+    made.error =
+        absl::StrCat("--dtype: '", flags.dtype, "' is none of f32 f64 f16 bf16 i8 u8 i32 i64");
+  } else if (!reduction) {
+    made.error = absl::StrCat("--op: '", flags.reduction, "' is none of sum mean min max product");
+  } else if (!sizes.ok()) {
+    made.error = absl::StrCat("--sizes: ", std::string(sizes.status().message()));
+  } else {
+    made.plan.dtype = *dtype;
+    made.plan.reduction = *reduction;
+    made.plan.sizes = *sizes;
+    for (std::uint64_t& bytes : made.plan.sizes) {
+      bytes -= bytes % SizeOf(*dtype);
+    }
+  }
+  return made;
+}
+
+std::vector<std::string> ToArguments(const BenchPlan& plan) {
+  std::vector<std::string> arguments = {"--sizes",
+                                        absl::StrJoin(plan.sizes, ","),
+                                        "--dtype",
+                                        std::string(Name(plan.dtype)),
+                                        "--op",
+                                        std::string(Name(plan.reduction)),
+                                        "--algorithm",
+                                        plan.algorithm,
+                                        "--seconds",
+                                        absl::StrCat(plan.seconds)};
+  if (plan.iterations > 0) {
+    arguments.insert(arguments.end(), {"--iterations", absl::StrCat(plan.iterations)});
+  }
+  if (plan.check) {
+    arguments.push_back("--check");
+  }
+  if (plan.overwrite) {
+    arguments.push_back("--overwrite");
+  }
+  if (plan.shared_result) {
+    arguments.push_back("--shared-result");
+  }
+  return arguments;
+}
+
+}  // namespace maypole::cli

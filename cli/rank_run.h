@@ -1,0 +1,45 @@
+// Runs one process per rank to its end: forwards what they print, line by line, and ends all of
+// them when one fails or when we are told to stop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include <absl/status/statusor.h>
+
+#include "cli/child_process.h"
+#include "cli/janitor.h"
+#include "cli/local_cluster.h"
+#include "daemon/signals.h"
+
+namespace maypole::cli {
+
+enum class Stream { kOut, kErr };
+
+using LineSink = std::function<void(std::uint32_t rank, Stream stream, std::string_view line)>;
+
+struct RankRunOptions {
+  // Between the first failure of a rank and the end of the others: time to see the failure and say
+  // so.
+  double grace_seconds = 10;
+};
+
+struct RankRunParts {
+  const Janitor& janitor;
+  daemon::StopSignals& stop;
+  std::vector<Daemon>* daemons = nullptr;  // watched meanwhile; may be null
+};
+
+// Starts `ranks` (their output goes to `sink`) and returns when all have ended: 0, or the code of
+// the rank that failed first; 1 if only a daemon died; 128 + signal if we were told to stop.
+absl::StatusOr<int> RunRanks(const std::vector<ChildOptions>& ranks,
+                             const RankRunOptions& options,
+                             const RankRunParts& parts,
+                             const LineSink& sink);
+
+// A sink that writes "[rank] line" to our own standard output and error.
+LineSink PrefixedOutput();
+
+}  // namespace maypole::cli
