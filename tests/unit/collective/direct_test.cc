@@ -1,0 +1,69 @@
+#include "collective/direct.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "collective/make.h"
+#include "collective/verify.h"
+#include "tests/unit/collective/traffic.h"
+
+namespace maypole::collective {
+namespace {
+
+std::string MemberOrder(std::uint32_t members) {
+  std::string sum = "0";
+  for (std::uint32_t member = 1; member < members; ++member) {
+    sum = "(" + sum + "+" + std::to_string(member) + ")";
+  }
+  return sum;
+}
+
+TEST(DirectSchedule, SumsEveryElementInMemberOrderWhateverTheSize) {
+  for (std::uint32_t members = 1; members <= 9; ++members) {
+    for (const ElementCount elements : {1U, members, members + 1, 4 * members + 1}) {
+      const auto verdict = VerifySchedules(MakeSchedules(
+          Algorithm::kDirect, {.members = members, .elements = elements, .slice_elements = 2}));
+      ASSERT_TRUE(verdict.ok) << verdict.problem;
+      EXPECT_EQ(verdict.sums, (std::vector<SumOrder>{{{0, elements}, MemberOrder(members)}}));
+    }
+  }
+}
+
+TEST(DirectSchedule, SendsExactlyTwoTimesPMinus1OverPWhereItDivides) {
+  for (const std::uint32_t members : {1U, 2U, 3U, 5U, 8U, 17U}) {
+    for (const Schedule& schedule :
+         MakeSchedules(Algorithm::kDirect,
+                       {.members = members, .elements = 640 * members, .slice_elements = 128})) {
+      const ElementCount expected = 2 * (members - 1) * 640;
+      EXPECT_EQ(TrafficOf(schedule), (Traffic{expected, expected}));
+    }
+  }
+}
+
+TEST(DirectSchedule, StartsEveryMemberAtAnotherPeer) {
+  std::set<Member> first_peers;
+  for (const Schedule& schedule :
+       MakeSchedules(Algorithm::kDirect, {.members = 8, .elements = 64})) {
+    ASSERT_EQ(schedule.steps.front().kind, StepKind::kSend);
+    first_peers.insert(schedule.steps.front().peer);
+  }
+  EXPECT_EQ(first_peers.size(), 8U);
+}
+
+TEST(DirectSchedule, OfTwoMembersNeedsNoPartialSums) {
+  for (const Schedule& schedule :
+       MakeSchedules(Algorithm::kDirect, {.members = 2, .elements = 9, .slice_elements = 2})) {
+    for (const Step& step : schedule.steps) {
+      EXPECT_FALSE(step.kind != StepKind::kSend && step.target == Buffer::kPartial);
+    }
+  }
+}
+
+TEST(DirectSchedule, OfNoElementsHasNoSteps) {
+  EXPECT_TRUE(MakeDirectAllReduce({.members = 1, .elements = 0}).steps.empty());
+  EXPECT_TRUE(MakeDirectAllReduce({.members = 4, .elements = 0}).steps.empty());
+}
+
+}  // namespace
+}  // namespace maypole::collective

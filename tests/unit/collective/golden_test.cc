@@ -1,0 +1,52 @@
+// The printed schedules of small groups, read as diffs when a maker changes.
+// MAYPOLE_UPDATE_GOLDEN=1 rewrites the files.
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collective/make.h"
+#include "collective/print.h"
+
+namespace maypole::collective {
+namespace {
+
+class GoldenSchedule : public testing::TestWithParam<std::tuple<Algorithm, std::uint32_t>> {};
+
+std::string NameOf(const testing::TestParamInfo<std::tuple<Algorithm, std::uint32_t>>& info) {
+  return std::string(Name(std::get<0>(info.param))) + "_p" +
+         std::to_string(std::get<1>(info.param));
+}
+
+TEST_P(GoldenSchedule, IsPrintedAsReviewed) {
+  const auto [algorithm, members] = GetParam();
+  // Chunks of 3, 3, ..., 1 or so, in slices of at most 2; naive does not cut chunks, and would fill
+  // pages.
+  const ElementCount elements = 2 * members + 1;
+  const ElementCount slice_elements = algorithm == Algorithm::kNaive ? (elements + 1) / 2 : 2;
+  const std::string printed = Print(MakeSchedules(
+      algorithm, {.members = members, .elements = elements, .slice_elements = slice_elements}));
+  const std::string path = std::string(MAYPOLE_GOLDEN_DIR) + "/" + std::string(Name(algorithm)) +
+                           "_p" + std::to_string(members) + ".txt";
+  if (std::getenv("MAYPOLE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << printed;
+  }
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path << " does not exist";
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(printed, golden.str());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    GoldenSchedule,
+    testing::Combine(testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive),
+                     testing::Range(1U, 6U)),
+    NameOf);
+
+}  // namespace
+}  // namespace maypole::collective
