@@ -48,6 +48,7 @@ class GrpcAttachStream final
   }
 
   void Send(const v1::AgentMessage& message) override {
+    const v1::AgentMessage* front = nullptr;
     {
       std::lock_guard lock(mutex_);
       if (ended_) {
@@ -62,9 +63,10 @@ class GrpcAttachStream final
         return;
       }
       writing_ = true;
+      front = &outgoing_.front();
       AddHold();  // keeps the call from ending between here and StartWrite
     }
-    StartWrite(&outgoing_.front());
+    StartWrite(front);
     RemoveHold();
   }
 
@@ -85,6 +87,7 @@ class GrpcAttachStream final
   }
 
   void OnWriteDone(bool ok) override {
+    const v1::AgentMessage* front = nullptr;
     {
       std::lock_guard lock(mutex_);
       outgoing_.pop_front();
@@ -92,8 +95,9 @@ class GrpcAttachStream final
         writing_ = false;
         return;
       }
+      front = &outgoing_.front();
     }
-    StartWrite(&outgoing_.front());
+    StartWrite(front);
   }
 
   void OnDone(const grpc::Status& status) override {

@@ -1,0 +1,155 @@
+// What an agent that attaches tells about jobs, against what the coordinator knows: after a restart
+// it knows nothing, after a lost stream it may know more or less than the agent.
+#include <algorithm>
+#include <utility>
+
+#include "server/membership.h"
+
+namespace maypole::server {
+
+void Membership::Reconcile(const AgentAttached& event) {
+  for (const EpochInfo& claim : event.epochs) {
+    Adopt(claim, event);
+  }
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    const bool is_claimed =
+        std::any_of(event.epochs.begin(), event.epochs.end(), [&](const EpochInfo& claim) {
+          return claim.token == job->second.epoch.token;
+        });
+    for (auto& [rank, seat] : job->second.seats) {
+      if (!is_claimed && seat.node == event.node && seat.state == SeatState::kTaken) {
+        // Of a failed job there is nothing to join again.
+        seat.state =
+            job->second.state == JobState::kFailed ? SeatState::kLeft : SeatState::kUnclaimed;
+        seat.since = now_;
+      }
+    }
+    ForgetIfEnded(job++);
+  }
+}
+
+void Membership::Adopt(const EpochInfo& claim, const AgentAttached& event) {
+  std::optional<std::string> fault = FaultOf(claim);
+  const bool is_member =
+      std::any_of(claim.members.begin(), claim.members.end(), [&](const EpochMember& member) {
+        return member.node == event.node && member.incarnation == event.incarnation;
+      });
+  if (!fault && !is_member) {
+    fault = "the agent is not among the members";
+  }
+  if (fault) {
+    Log(LogLine::Level::kWarning,
+        "ignored an epoch that " + NodeText(event.node) + " told: " + *fault);
+    return;
+  }
+  if (const auto run = ended_.find(claim.token); run != ended_.end()) {
+    TellFailed(event.connection, claim, run->second);
+    return;
+  }
+  const auto known = jobs_.find(claim.job);
+  if (known == jobs_.end()) {
+    Install(claim, event);
+  } else if (known->second.epoch.token == claim.token) {
+    Confirm(known->second, claim, event);
+  } else {
+    AdoptOther(known->second, claim, event);
+  }
+}
+
+// Both know this run.
+void Membership::Confirm(Job& job, const EpochInfo& claim, const AgentAttached& event) {
+  if (claim.epoch > job.epoch.epoch) {
+    Install(claim, event);
+    return;
+  }
+  if (claim.epoch < job.epoch.epoch) {
+    actions_.push_back(SendEpoch{event.connection, job.epoch});
+  }
+  for (auto& [rank, seat] : job.seats) {
+    if (seat.node == event.node && seat.state == SeatState::kUnclaimed) {
+      seat.state = SeatState::kTaken;
+    }
+  }
+}
+
+// The name is known for something else than the run that the agent claims.
+void Membership::AdoptOther(Job& job, const EpochInfo& claim, const AgentAttached& event) {
+  const std::string text = "job \"" + claim.job + "\"";
+  switch (job.state) {
+    case JobState::kForming:
+      for (const auto& [rank, seat] : job.seats) {
+        ++counters_.joins_refused;
+        actions_.push_back(RefuseJoin{
+            ConnectionOf(seat.node),
+            claim.job,
+            rank,
+            text + " is already running, as " + NodeText(event.node) + " told when it attached"});
+      }
+      break;
+    case JobState::kRunning:
+      if (claim.epoch <= job.epoch.epoch) {
+        TellFailed(event.connection,
+                   claim,
+                   {.text = text + " is known as another run, in epoch " +
+                            std::to_string(job.epoch.epoch.value()) + "; this one is in epoch " +
+                            std::to_string(claim.epoch.value()) + " and gives way",
+                    .culprits = "hosts=" + event.host});
+        return;
+      }
+      Fail(job,
+           text + " gives way in epoch " + std::to_string(job.epoch.epoch.value()) +
+               " to another run in epoch " + std::to_string(claim.epoch.value()) + " that " +
+               NodeText(event.node) + " told",
+           "hosts=" + event.host);
+      break;
+    case JobState::kFailed:
+      break;
+  }
+  Install(claim, event);
+}
+
+// Takes over a run as the agent tells it. Members that have not attached get the lease to do so.
+void Membership::Install(const EpochInfo& claim, const AgentAttached& event) {
+  Job job{.state = JobState::kRunning, .since = now_, .epoch = claim, .seats = {}, .reason = ""};
+  job.reason = "adopted in epoch " + std::to_string(claim.epoch.value()) + " as " +
+               NodeText(event.node) + " told when it attached; " + claim.reason;
+  std::vector<std::string> replaced;
+  for (const EpochMember& member : claim.members) {
+    const auto [agent, is_new] = agents_.try_emplace(member.node,
+                                                     Agent{.incarnation = member.incarnation,
+                                                           .host = member.host,
+                                                           .data_address = member.data_address,
+                                                           .data_endpoint = "",
+                                                           .version = "",
+                                                           .connection = 0,
+                                                           .since = now_});
+    if (agent->second.incarnation != member.incarnation) {
+      replaced.push_back(member.node);
+    }
+    const bool may_have_left = member.node != event.node && agent->second.connection != 0;
+    for (Rank rank : member.ranks) {
+      job.seats[rank] = {.node = member.node,
+                         .state = may_have_left ? SeatState::kUnclaimed : SeatState::kTaken,
+                         .since = now_};
+    }
+  }
+  ++counters_.jobs_adopted;
+  Log(LogLine::Level::kInfo, "job \"" + claim.job + "\" runs: " + job.reason);
+  Job& installed = jobs_[claim.job] = std::move(job);
+  for (const std::string& node : replaced) {
+    const std::vector<Rank> ranks = installed.RanksOf(node);
+    for (Rank rank : ranks) {
+      installed.seats[rank].state = SeatState::kLeft;
+    }
+    Fail(installed,
+         "job \"" + claim.job + "\" lost " + RankText(ranks) + ": the agent of " + NodeText(node) +
+             " has been started anew",
+         "ranks=" + RankList(ranks) + ";hosts=" + agents_[node].host);
+  }
+}
+
+void Membership::TellFailed(ConnectionId connection, const EpochInfo& epoch, const EndedRun& run) {
+  actions_.push_back(SendJobFailed{connection, epoch.job, epoch.token, run.text, run.culprits});
+}
+
+}  // namespace maypole::server

@@ -1,0 +1,135 @@
+// The vocabulary between the coordinator's core (membership.h) and its shell
+// (coordinator_service.h): what happened, and what is to be done. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+
+namespace maypole::server {
+
+// One Attach stream; never reused, never 0.
+using ConnectionId = std::uint64_t;
+
+struct EpochMember {
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::string host;
+  std::string data_address;
+  std::vector<Rank> ranks;  // ascending
+
+  friend bool operator==(const EpochMember&, const EpochMember&) = default;
+};
+
+struct EpochInfo {
+  std::string job;
+  JobToken token{0};
+  Epoch epoch{0};
+  std::uint32_t world_size = 0;
+  std::vector<EpochMember> members;  // in ring order
+  std::string reason;
+
+  friend bool operator==(const EpochInfo&, const EpochInfo&) = default;
+};
+
+// ---- events
+
+struct AgentAttached {
+  ConnectionId connection = 0;
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::string host;
+  std::string data_address;
+  std::string data_endpoint;
+  std::string version;
+  std::uint32_t protocol = 0;
+  std::vector<EpochInfo> epochs;  // that run on it
+};
+
+struct AgentDetached {
+  ConnectionId connection = 0;
+};
+
+struct RankJoins {
+  ConnectionId connection = 0;
+  std::string job;
+  Rank rank{0};
+  std::uint32_t world_size = 0;
+};
+
+struct RankLeaves {
+  ConnectionId connection = 0;
+  std::string job;
+  JobToken token{0};  // 0: the agent had not seen the job form
+  Rank rank{0};
+  bool died = false;
+  std::string reason;
+};
+
+struct FailureReported {
+  ConnectionId connection = 0;
+  std::string job;
+  JobToken token{0};
+  Epoch epoch{0};
+  std::string text;
+  std::string culprits;
+};
+
+using Event = std::variant<AgentAttached, AgentDetached, RankJoins, RankLeaves, FailureReported>;
+
+// ---- actions
+
+struct SendWelcome {
+  ConnectionId connection = 0;
+};
+
+// Tells the agent why, then ends the stream.
+struct RefuseAgent {
+  ConnectionId connection = 0;
+  std::string text;
+};
+
+// Ends a stream that another of the same agent has replaced.
+struct CloseConnection {
+  ConnectionId connection = 0;
+};
+
+struct RefuseJoin {
+  ConnectionId connection = 0;
+  std::string job;
+  Rank rank{0};
+  std::string text;
+};
+
+struct SendEpoch {
+  ConnectionId connection = 0;
+  EpochInfo epoch;
+};
+
+struct SendJobFailed {
+  ConnectionId connection = 0;
+  std::string job;
+  JobToken token{0};
+  std::string text;
+  std::string culprits;
+};
+
+// Something a person should read, once.
+struct LogLine {
+  enum class Level : std::uint8_t { kInfo, kWarning };
+  Level level = Level::kInfo;
+  std::string text;
+};
+
+using Action = std::variant<SendWelcome,
+                            RefuseAgent,
+                            CloseConnection,
+                            RefuseJoin,
+                            SendEpoch,
+                            SendJobFailed,
+                            LogLine>;
+
+}  // namespace maypole::server

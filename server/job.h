@@ -1,0 +1,65 @@
+// One job as the coordinator sees it: who sits on which rank, and whether it is forming, running or
+// has failed.
+//
+// Pure data and questions about it; membership.h changes it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+#include "server/events.h"
+
+namespace maypole::server {
+
+enum class JobState : std::uint8_t { kForming, kRunning, kFailed };
+
+std::string Name(JobState state);
+
+enum class SeatState : std::uint8_t {
+  kTaken,
+  // The agent has attached again without claiming the job: its rank left while nobody listened, or
+  // the epoch did not reach it and the rank is about to join again.
+  kUnclaimed,
+  kLeft,
+};
+
+// One rank's place in a job.
+struct Seat {
+  std::string node;
+  SeatState state = SeatState::kTaken;
+  TimePoint since;
+};
+
+struct Job {
+  JobState state = JobState::kForming;
+  TimePoint since;  // in this state
+  EpochInfo epoch;  // job and world_size always; the rest once it runs
+  std::map<Rank, Seat> seats;
+  std::string reason;  // why it is in this state; while forming, ReasonOf tells
+
+  bool is_complete() const { return seats.size() == epoch.world_size; }
+
+  bool has_ended() const;  // nobody sits any more
+  std::vector<Rank> MissingRanks() const;
+  // Ranks of `node` that have not left.
+  std::vector<Rank> RanksOf(const std::string& node) const;
+  std::map<Rank, std::string> Nodes() const;
+};
+
+// One sentence for a person, with the values.
+std::string ReasonOf(const Job& job);
+
+// What is wrong with an epoch that an agent claims to run; empty if nothing.
+std::optional<std::string> FaultOf(const EpochInfo& claim);
+
+// "rank 3", "ranks 2, 3 and 12 more".
+std::string RankText(const std::vector<Rank>& ranks);
+// "2,3", all of them.
+std::string RankList(const std::vector<Rank>& ranks);
+
+}  // namespace maypole::server

@@ -1,0 +1,184 @@
+#include "server/messages.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "proto/control.h"
+#include "proto/coordinator.pb.h"
+#include "proto/text.h"
+
+namespace maypole::server {
+namespace {
+
+std::string Cut(const std::string& text) {
+  return std::string(CutUtf8(text, kControlTextBytesMax));
+}
+
+double SecondsOf(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+EpochInfo EpochOf(const v1::Epoch& message) {
+  EpochInfo epoch{.job = message.job(),
+                  .token = JobToken(message.token()),
+                  .epoch = Epoch(message.epoch()),
+                  .world_size = message.world_size(),
+                  .members = {},
+                  .reason = Cut(message.reason())};
+  for (const v1::EpochMember& in : message.members()) {
+    EpochMember& member = epoch.members.emplace_back();
+    member.node = in.node();
+    member.incarnation = in.incarnation();
+    member.host = Cut(in.host());
+    member.data_address = in.data_address();
+    for (std::uint32_t rank : in.ranks()) {
+      member.ranks.emplace_back(rank);
+    }
+  }
+  return epoch;
+}
+
+void FillMember(const EpochMember& member, v1::EpochMember& out) {
+  out.set_node(member.node);
+  out.set_incarnation(member.incarnation);
+  out.set_host(member.host);
+  out.set_data_address(member.data_address);
+  for (Rank rank : member.ranks) {
+    out.add_ranks(rank.value());
+  }
+}
+
+void FillEpoch(const EpochInfo& epoch, v1::Epoch& out) {
+  out.set_job(epoch.job);
+  out.set_token(epoch.token.value());
+  out.set_epoch(epoch.epoch.value());
+  out.set_world_size(epoch.world_size);
+  out.set_reason(epoch.reason);
+  for (const EpochMember& member : epoch.members) {
+    FillMember(member, *out.add_members());
+  }
+}
+
+Event AttachedEvent(const v1::AgentHello& hello, ConnectionId connection) {
+  AgentAttached event{.connection = connection,
+                      .node = Cut(hello.node()),
+                      .incarnation = hello.incarnation(),
+                      .host = Cut(hello.host()),
+                      .data_address = hello.data_address(),
+                      .data_endpoint = Cut(hello.data_endpoint()),
+                      .version = Cut(hello.version()),
+                      .protocol = hello.protocol(),
+                      .epochs = {}};
+  for (const v1::Epoch& epoch : hello.epochs()) {
+    event.epochs.push_back(EpochOf(epoch));
+  }
+  return event;
+}
+
+struct Fillers {
+  const std::string& version;
+  v1::CoordinatorMessage& message;
+
+  std::optional<Outgoing> operator()(const SendWelcome& action) const {
+    message.mutable_welcome()->set_version(version);
+    return Outgoing{.connection = action.connection};
+  }
+
+  std::optional<Outgoing> operator()(const RefuseAgent& action) const {
+    message.mutable_refused()->set_text(Cut(action.text));
+    return Outgoing{.connection = action.connection, .is_last = true};
+  }
+
+  std::optional<Outgoing> operator()(const CloseConnection&) const { return std::nullopt; }
+
+  std::optional<Outgoing> operator()(const RefuseJoin& action) const {
+    message.mutable_join_refused()->set_job(action.job);
+    message.mutable_join_refused()->set_rank(action.rank.value());
+    message.mutable_join_refused()->set_text(Cut(action.text));
+    return Outgoing{.connection = action.connection};
+  }
+
+  std::optional<Outgoing> operator()(const SendEpoch& action) const {
+    FillEpoch(action.epoch, *message.mutable_epoch());
+    return Outgoing{.connection = action.connection};
+  }
+
+  std::optional<Outgoing> operator()(const SendJobFailed& action) const {
+    message.mutable_job_failed()->set_job(action.job);
+    message.mutable_job_failed()->set_token(action.token.value());
+    message.mutable_job_failed()->set_text(Cut(action.text));
+    message.mutable_job_failed()->set_culprits(Cut(action.culprits));
+    return Outgoing{.connection = action.connection};
+  }
+
+  std::optional<Outgoing> operator()(const LogLine&) const { return std::nullopt; }
+};
+
+}  // namespace
+
+std::optional<Event> ToEvent(const v1::AgentMessage& message, ConnectionId connection) {
+  switch (message.message_case()) {
+    case v1::AgentMessage::kHello:
+      return AttachedEvent(message.hello(), connection);
+    case v1::AgentMessage::kJoin:
+      return RankJoins{.connection = connection,
+                       .job = message.join().job(),
+                       .rank = Rank(message.join().rank()),
+                       .world_size = message.join().world_size()};
+    case v1::AgentMessage::kLeave:
+      return RankLeaves{.connection = connection,
+                        .job = message.leave().job(),
+                        .token = JobToken(message.leave().token()),
+                        .rank = Rank(message.leave().rank()),
+                        .died = message.leave().died(),
+                        .reason = Cut(message.leave().reason())};
+    case v1::AgentMessage::kFailure:
+      return FailureReported{.connection = connection,
+                             .job = message.failure().job(),
+                             .token = JobToken(message.failure().token()),
+                             .epoch = Epoch(message.failure().epoch()),
+                             .text = Cut(message.failure().text()),
+                             .culprits = Cut(message.failure().culprits())};
+    case v1::AgentMessage::kReport:
+    case v1::AgentMessage::MESSAGE_NOT_SET:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<Outgoing> ToMessage(const Action& action,
+                                  const std::string& version,
+                                  v1::CoordinatorMessage& message) {
+  message.Clear();
+  return std::visit(Fillers{version, message}, action);
+}
+
+void FillStatus(const Snapshot& snapshot, v1::Status& status) {
+  for (const NodeView& node : snapshot.nodes) {
+    v1::NodeStatus& out = *status.add_nodes();
+    out.set_node(node.node);
+    out.set_host(node.host);
+    out.set_data_endpoint(node.data_endpoint);
+    out.set_version(node.version);
+    out.set_attached(node.connection != 0);
+    out.set_since_seconds(SecondsOf(node.since));
+  }
+  for (const JobView& job : snapshot.jobs) {
+    v1::JobStatus& out = *status.add_jobs();
+    out.set_job(job.epoch.job);
+    out.set_state(Name(job.state));
+    out.set_epoch(job.epoch.epoch.value());
+    out.set_world_size(job.epoch.world_size);
+    out.set_reason(job.reason);
+    out.set_since_seconds(SecondsOf(job.since));
+    for (const EpochMember& member : job.epoch.members) {
+      FillMember(member, *out.add_members());
+    }
+    for (Rank rank : job.missing_ranks) {
+      out.add_missing_ranks(rank.value());
+    }
+  }
+}
+
+}  // namespace maypole::server
