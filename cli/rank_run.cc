@@ -23,8 +23,6 @@
 namespace maypole::cli {
 namespace {
 
-constexpr double kKillSeconds = 5;  // between SIGTERM and SIGKILL
-
 struct Output {
   Stream stream;
   UniqueFd pipe;
@@ -227,7 +225,7 @@ void RankRun::HandleDeadline() {
     rank.process.Signal(next_signal_);
   }
   next_signal_ = SIGKILL;
-  deadline_ = After(kKillSeconds);
+  deadline_ = After(options_.kill_seconds);
 }
 
 }  // namespace

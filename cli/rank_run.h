@@ -24,6 +24,8 @@ struct RankRunOptions {
   // Between the first failure of a rank and the end of the others: time to see the failure and say
   // so.
   double grace_seconds = 10;
+  // Between the request to end (SIGTERM) and SIGKILL.
+  double kill_seconds = 5;
 };
 
 struct RankRunParts {

@@ -113,8 +113,7 @@ Finding CheckUcx(const std::string& version_output, const std::string& device_ou
             "ucx_info is not installed or fails, so its transports are not known",
             "apt-get install ucx-utils"};
   }
-  std::set<std::string> versions = ValuesOf(version_output, "UCT version=");
-  versions.merge(ValuesOf(version_output, "Library version:"));
+  const std::set<std::string> versions = ValuesOf(version_output, "Version");
   const std::set<std::string> transports = ValuesOf(device_output, "Transport:");
   const std::string text = absl::StrCat("version ",
                                         versions.empty() ? "unknown" : *versions.begin(),

@@ -89,10 +89,9 @@ Finding CheckDevShm() {
   if (statvfs("/dev/shm", &info) != 0) {
     return {Level::kOk, "/dev/shm", "none" + why, ""};
   }
-  return {Level::kOk,
-          "/dev/shm",
-          daemon::FormatBytes(static_cast<std::uint64_t>(info.f_blocks) * info.f_frsize) + why,
-          ""};
+  const double gib =
+      static_cast<double>(info.f_blocks) * static_cast<double>(info.f_frsize) / 0x1p30;
+  return {Level::kOk, "/dev/shm", absl::StrFormat("%.1f GiB", gib) + why, ""};
 }
 
 Finding CheckHugePages(const std::string& root) {

@@ -1,0 +1,106 @@
+#include "cli/rank_run.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace maypole::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr double kLongSeconds = 600;
+
+class RankRunTest : public ::testing::Test {
+ protected:
+  // One rank per script; what they print lands in out_ and err_.
+  int Run(const std::vector<std::string>& scripts, double grace_seconds = kLongSeconds) {
+    std::vector<ChildOptions> ranks;
+    for (const std::string& script : scripts) {
+      ChildOptions child;
+      child.argv = {"sh", "-c", script};
+      ranks.push_back(child);
+    }
+    const auto sink = [this](std::uint32_t rank, Stream stream, std::string_view line) {
+      (stream == Stream::kOut ? out_ : err_)[rank].emplace_back(line);
+    };
+    return RunRanks(ranks, {grace_seconds, kill_seconds_}, {*janitor_, *stop_, nullptr}, sink)
+        .value();
+  }
+
+  absl::StatusOr<Janitor> janitor_ = Janitor::Start();
+  absl::StatusOr<daemon::StopSignals> stop_ = daemon::StopSignals::Create();
+  double kill_seconds_ = 5;
+  std::map<std::uint32_t, std::vector<std::string>> out_;
+  std::map<std::uint32_t, std::vector<std::string>> err_;
+};
+
+TEST_F(RankRunTest, ForwardsLinesOfEveryRankAndStreamAndTheUnfinishedLast) {
+  EXPECT_EQ(Run({"echo one; echo two; printf rest", "echo oops >&2"}), 0);
+  EXPECT_THAT(out_[0], ElementsAre("one", "two", "rest"));
+  EXPECT_THAT(err_[1], ElementsAre("oops"));
+  EXPECT_TRUE(err_[0].empty());
+}
+
+TEST_F(RankRunTest, LosesNothingOfALongOutput) {
+  EXPECT_EQ(Run({"i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done"}), 0);
+  ASSERT_EQ(out_[0].size(), 5000U);
+  EXPECT_EQ(out_[0].back(), "line 4999");
+}
+
+TEST_F(RankRunTest, ReturnsTheCodeOfTheRankThatFailedFirst) {
+  // Rank 1 fails only once it has been told to end, and with another code.
+  EXPECT_EQ(Run({"exit 3", "trap 'exit 5' TERM; while :; do sleep 0.05; done"}, 0.1), 3);
+}
+
+TEST_F(RankRunTest, ARankThatIgnoresTheRequestIsKilled) {
+  const std::string ready = janitor_->folder() + "/ready";
+  kill_seconds_ = 0.1;
+  EXPECT_EQ(Run({"while [ ! -e " + ready + " ]; do sleep 0.01; done; exit 3",
+                 "trap 'echo asked' TERM; touch " + ready + "; while :; do sleep 0.01; done"},
+                0),
+            3);
+  EXPECT_THAT(out_[1], ElementsAre("asked"));
+}
+
+TEST_F(RankRunTest, OthersMayFinishWithinTheGraceAfterAFailure) {
+  EXPECT_EQ(Run({"exit 3", "sleep 0.2; echo done"}), 3);
+  EXPECT_THAT(out_[1], ElementsAre("done"));
+}
+
+TEST_F(RankRunTest, AStopSignalEndsAllRanksAtOnceAndIsTheResult) {
+  const std::string parent = std::to_string(getpid());
+  EXPECT_EQ(Run({"kill -TERM " + parent + "; exec sleep 1000", "exec sleep 1000"}), 128 + SIGTERM);
+}
+
+TEST_F(RankRunTest, ADaemonThatDiesIsAFailureOnlyIfNoRankFails) {
+  std::vector<Daemon> daemons;
+  ChildOptions dying;
+  dying.argv = {"sh", "-c", "exit 9"};
+  daemons.push_back({"agent of node 0", "/nonexistent", ChildProcess::Start(dying).value()});
+  ChildOptions rank;
+  rank.argv = {"sh", "-c", "sleep 0.2"};
+  const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
+  EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 1);
+  rank.argv = {"sh", "-c", "exit 4"};
+  EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 4);
+}
+
+TEST_F(RankRunTest, AProgramThatIsNotThereIsAnErrorAndEndsTheRanksThatRun) {
+  ChildOptions good;
+  good.argv = {"sleep", "1000"};
+  ChildOptions bad;
+  bad.argv = {"/nonexistent/program"};
+  const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
+  EXPECT_FALSE(RunRanks({good, bad}, {}, {*janitor_, *stop_, nullptr}, sink).ok());
+}
+
+}  // namespace
+}  // namespace maypole::cli
