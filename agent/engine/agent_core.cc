@@ -33,7 +33,7 @@ std::vector<Action> AgentCore::TakeActions() {
 
 bool AgentCore::Busy() const {
   return std::any_of(
-      jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->HasOps(); });
+      jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->HasLiveOps(); });
 }
 
 // ---- clients
@@ -85,14 +85,15 @@ void AgentCore::OnHello(const ClientHello& hello, TimePoint now) {
                      "ranks=" + std::to_string(hello.rank.value()) + ";hosts=" + options_.host}});
     return;
   }
-  Session session{
-      .job = hello.job, .rank = hello.rank, .world_size = hello.world_size, .pid = hello.pid};
+  Session session{.job = hello.job,
+                  .rank = hello.rank,
+                  .world_size = hello.world_size,
+                  .pid = hello.pid,
+                  .token = {},
+                  .since = now};
   sessions_.emplace(hello.session, std::move(session));
   actions_.emplace_back(AnswerHello{hello.session, {}});
   actions_.emplace_back(TellCoordinator{JoinRank{hello.job, hello.rank, hello.world_size}});
-  if (!link_up_ && link_down_since_ == TimePoint{}) {
-    link_down_since_ = now;
-  }
 }
 
 void AgentCore::OnGone(const ClientGone& gone, TimePoint now) {
@@ -125,7 +126,8 @@ void AgentCore::OnControl(ControlEvent event, TimePoint now) {
                    }
                  },
                  [&](AgentRefused& refusal) {
-                   RefuseWaiting("the coordinator refused the agent of this node: " + refusal.text);
+                   RefuseWaiting("the coordinator refused the agent of this node: " + refusal.text,
+                                 kNever);
                  },
                  [&](CoordinatorLink& link) { OnCoordinatorLink(link, now); },
              },
@@ -134,7 +136,8 @@ void AgentCore::OnControl(ControlEvent event, TimePoint now) {
 }
 
 void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
-  if (jobs_.contains(epoch.token)) {
+  if (jobs_.contains(epoch.token) ||
+      std::find(ended_.begin(), ended_.end(), epoch.token) != ended_.end()) {
     return;  // told again after the coordinator came back
   }
   const auto self =
@@ -153,17 +156,12 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   std::erase_if(local, [&](const auto& entry) {
     return std::find(self->ranks.begin(), self->ranks.end(), entry.first) == self->ranks.end();
   });
-  if (local.size() != self->ranks.size()) {
-    // A rank went away while the job formed; its LeaveRank is on the way, and the others' sessions
-    // learn it from the coordinator.
-    actions_.emplace_back(TellCoordinator{
-        FailureReport{epoch.job,
-                      epoch.token,
-                      epoch.epoch,
-                      "a rank of node " + options_.node + " left while the job formed",
-                      "hosts=" + options_.host}});
-  }
+  const bool is_complete = local.size() == self->ranks.size();
+  const std::string reason = "a rank of node " + options_.node + " left while the job formed";
+  const std::string culprits = "hosts=" + options_.host;
   if (local.empty()) {
+    actions_.emplace_back(
+        TellCoordinator{FailureReport{epoch.job, epoch.token, epoch.epoch, reason, culprits}});
     return;
   }
   for (const auto& [rank, id] : local) {
@@ -182,6 +180,9 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
       unknown_.push_back(frame);
     }
   }
+  if (!is_complete) {
+    jobs_.at(token)->OnFailedElsewhere({ErrorCode::kPeerLost, reason, culprits}, now);
+  }
 }
 
 void AgentCore::OnJoinRefused(const JoinRefused& refusal) {
@@ -195,9 +196,9 @@ void AgentCore::OnJoinRefused(const JoinRefused& refusal) {
   }
 }
 
-void AgentCore::RefuseWaiting(const std::string& text) {
+void AgentCore::RefuseWaiting(const std::string& text, TimePoint since) {
   for (auto& [id, session] : sessions_) {
-    if (!session.token && !session.gone) {
+    if (!session.token && !session.gone && session.since < since) {
       session.gone = true;
       actions_.emplace_back(
           SessionReady{.session = id, .outcome = {ErrorCode::kFailedPrecondition, text, {}}});
@@ -208,12 +209,11 @@ void AgentCore::RefuseWaiting(const std::string& text) {
 void AgentCore::OnCoordinatorLink(const CoordinatorLink& link, TimePoint now) {
   link_text_ = link.text;
   if (!link.up) {
-    link_down_since_ = link_up_ || link_down_since_ == TimePoint{} ? now : link_down_since_;
+    link_down_since_ = link_up_ ? now : link_down_since_;
     link_up_ = false;
     return;
   }
   link_up_ = true;
-  link_down_since_ = TimePoint{};
   for (const auto& [id, session] : sessions_) {
     if (!session.token && !session.gone) {
       actions_.emplace_back(
@@ -255,11 +255,7 @@ void AgentCore::OnFrame(const TransportEvent& event, TimePoint now) {
   const JobToken token(event.header.token);
   const auto job = jobs_.find(token);
   if (job != jobs_.end()) {
-    if (event.header.epoch == job->second->epoch().epoch.value()) {
-      job->second->OnFrame(event.header, event.arrival, event.inline_payload, now);
-    } else if (event.header.payload_bytes > 0) {
-      actions_.emplace_back(DropPayload{event.arrival});
-    }
+    job->second->OnFrame(event.header, event.arrival, event.inline_payload, now);
     return;
   }
   // Probably of an epoch that the coordinator has told its sender first.
@@ -309,6 +305,7 @@ void AgentCore::OnTick(TimePoint now) {
     peers_.Excuse(now);  // we were stopped, or the clock jumped
   }
   last_tick_ = now;
+  next_tick_ = kNever;
   if (now >= next_heartbeat_) {
     next_heartbeat_ = now + peers_.lease() / 3;
     for (const auto& [token, job] : jobs_) {
@@ -316,6 +313,11 @@ void AgentCore::OnTick(TimePoint now) {
     }
   }
   for (const PeerId peer : peers_.Expire(now)) {
+    if (std::none_of(
+            jobs_.begin(), jobs_.end(), [&](const auto& job) { return job.second->Needs(peer); })) {
+      peers_.Heard(peer, now);  // its ranks left in peace, so it has nothing to say any more
+      continue;
+    }
     LosePeer(
         peer,
         "no sign of life for " +
@@ -332,10 +334,10 @@ void AgentCore::OnTick(TimePoint now) {
     }
     unknown_.pop_front();
   }
-  if (!link_up_ && link_down_since_ != TimePoint{} &&
-      now - link_down_since_ > options_.coordinator_patience) {
+  if (!link_up_ && now - link_down_since_ > options_.coordinator_patience) {
     RefuseWaiting("the agent of this node (" + options_.node +
-                  ") cannot reach the coordinator: " + link_text_);
+                      ") cannot reach the coordinator: " + link_text_,
+                  now - options_.coordinator_patience);
   }
   Tidy(now);
 }
@@ -368,10 +370,11 @@ void AgentCore::Tidy(TimePoint now) {
 void AgentCore::Schedule(TimePoint now) {
   const bool waits = std::any_of(
       sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.token; });
+  // A tick that is due stays due, however many other events come first.
   if (Busy() || waits || !unknown_.empty()) {
-    next_tick_ = std::min(next_tick_ <= now ? kNever : next_tick_, now + kTickBusy);
+    next_tick_ = std::min(next_tick_, now + kTickBusy);
   } else if (!jobs_.empty()) {
-    next_tick_ = std::max(next_heartbeat_, now + Duration(1));
+    next_tick_ = std::min(next_tick_, next_heartbeat_);
   } else {
     next_tick_ = kNever;
   }

@@ -48,6 +48,7 @@ class AgentCore {
   std::vector<WaitingReport> Waiting(TimePoint now) const;
   // What a restarted coordinator has to be told.
   std::vector<EpochInfo> Epochs() const;
+
   // Changes whenever Epochs() does.
   std::uint64_t epochs_version() const { return epochs_version_; }
 
@@ -59,7 +60,7 @@ class AgentCore {
     std::int64_t pid = 0;
     std::optional<JobToken> token;  // set when the job has formed
     bool gone = false;
-    std::uint64_t since = 0;
+    TimePoint since{};
   };
 
   struct UnknownFrame {
@@ -74,7 +75,8 @@ class AgentCore {
   void OnEpoch(EpochInfo epoch, TimePoint now);
   void OnJoinRefused(const JoinRefused& refusal);
   void OnCoordinatorLink(const CoordinatorLink& link, TimePoint now);
-  void RefuseWaiting(const std::string& text);
+  // Those that have waited since before `since`.
+  void RefuseWaiting(const std::string& text, TimePoint since);
   void OnFrame(const TransportEvent& event, TimePoint now);
   void OnTokenDone(std::uint64_t token, bool ok, TimePoint now);
   void LosePeer(PeerId peer, const std::string& text, TimePoint now);

@@ -91,13 +91,11 @@ void Execution::Ready(StepIndex index, ExecutionOutput& out) {
       StartSend(index, out);
       return;
     case StepKind::kReceive:
-      if (state.arrival) {
-        StartReceive(index, out);
-      }
-      return;
     case StepKind::kReceiveReduce:
       if (state.payload_here) {
         StartReduce(index, out);
+      } else if (state.arrival && !state.receive_begun) {
+        StartReceive(index, out);
       }
       return;
     case StepKind::kReduce:
@@ -384,9 +382,7 @@ void Execution::OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out) 
         break;
     }
   }
-  if (aborted_ && !restore_begun_ && outstanding_writes_ == 0) {
-    BeginRestore(out);
-  }
+  RestoreIfQuiet(out);
 }
 
 void Execution::Abort(ExecutionOutput& out) {
@@ -398,12 +394,15 @@ void Execution::Abort(ExecutionOutput& out) {
       out.actions.emplace_back(DropPayload{*state.arrival});
     }
   }
-  if (outstanding_writes_ == 0) {
-    BeginRestore(out);
-  }
+  RestoreIfQuiet(out);
 }
 
-void Execution::BeginRestore(ExecutionOutput& out) {
+// A send may be the last that its receiver needs to succeed, so it must end before the bytes that
+// it reads change, by the restoring here or by the rank that is told of the failure.
+void Execution::RestoreIfQuiet(ExecutionOutput& out) {
+  if (!aborted_ || restore_begun_ || outstanding_sends_ + outstanding_writes_ != 0) {
+    return;
+  }
   restore_begun_ = true;
   const std::uint64_t size = SizeOf(spec_.dtype);
   StepIndex index = 0;

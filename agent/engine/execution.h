@@ -85,8 +85,8 @@ class Execution {
   // The end of a receive, send or work that carries a token of this execution.
   void OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out);
 
-  // Stops: nothing new begins, what was overwritten is restored. Sends that were queued and not
-  // begun come back with OnTokenDone(token, false).
+  // Stops: nothing new begins, and once sends and writes in flight have ended, what was overwritten
+  // is restored. Sends that were queued and not begun come back with OnTokenDone(token, false).
   void Abort(ExecutionOutput& out);
 
   // All steps are done and nothing is outstanding.
@@ -94,13 +94,11 @@ class Execution {
     return !aborted_ && steps_left_ == 0 && outstanding_sends_ == 0 && outstanding_writes_ == 0;
   }
 
-  // Aborted, and the tensors are as submitted; sends may still be reading them.
-  bool Restored() const { return aborted_ && restore_begun_ && outstanding_writes_ == 0; }
+  // Aborted, the tensors are as submitted, and nothing is outstanding.
+  bool Restored() const { return restore_begun_ && outstanding_writes_ == 0; }
 
   // Nothing uses the tensors any more.
-  bool Drained() const {
-    return outstanding_sends_ == 0 && outstanding_writes_ == 0 && (Succeeded() || Restored());
-  }
+  bool Drained() const { return Succeeded() || Restored(); }
 
   // A transfer ended without success though nobody aborted: the owner should.
   bool transfer_failed() const { return transfer_failed_; }
@@ -154,7 +152,7 @@ class Execution {
   BufferView RangeOf(BufferView tensor, StepIndex index) const;
   std::size_t ResultPlaces() const;
   bool IsSum(StepIndex index) const;
-  void BeginRestore(ExecutionOutput& out);
+  void RestoreIfQuiet(ExecutionOutput& out);
 
   ExecutionSpec spec_;
   std::uint64_t token_base_;

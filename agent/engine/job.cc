@@ -87,6 +87,11 @@ bool Job::SubmittedBefore(const OpKey& key) const {
   });
 }
 
+// False for news about an op that has ended here, or will never be submitted here.
+bool Job::MayBegin(const OpKey& key) const {
+  return ops_.contains(key) || (!failure_ && !SubmittedBefore(key));
+}
+
 void Job::Submit(Submission submission, TimePoint now) {
   const std::size_t index = LocalIndex(submission.session);
   LocalRank& local = locals_[index];
@@ -247,13 +252,16 @@ void Job::OnFrame(const FrameHeader& header,
                   ArrivalId arrival,
                   std::span<const std::byte> body,
                   TimePoint now) {
-  if (header.sender >= peers_.size() || Member(header.sender) == self_) {
-    Drop(arrival);
+  if (header.sender >= peers_.size() || Member(header.sender) == self_ ||
+      header.epoch != epoch_.epoch.value()) {
+    Drop(header, arrival);
     return;
   }
   context_.peers.Heard(peers_[header.sender], now);
   if (header.kind == FrameKind::kData) {
-    OnData(header, arrival, now);
+    if (header.payload_bytes > 0) {
+      OnData(header, arrival, now);
+    }
     return;
   }
   switch (header.kind) {
@@ -271,16 +279,14 @@ void Job::OnFrame(const FrameHeader& header,
     case FrameKind::kData:
       break;
   }
-  if (header.payload_bytes > 0) {
-    Drop(arrival);
-  }
+  Drop(header, arrival);
 }
 
 void Job::OnData(const FrameHeader& header, ArrivalId arrival, TimePoint now) {
   const OpKey key{header.op, header.occurrence};
   const auto found = ops_.find(key);
   if (found == ops_.end() || found->second.failure) {
-    Drop(arrival);  // of an op that failed here
+    Drop(header, arrival);  // of an op that failed here
     return;
   }
   Op& op = found->second;
@@ -305,7 +311,7 @@ void Job::OnData(const FrameHeader& header, ArrivalId arrival, TimePoint now) {
 void Job::OnAnnounce(const FrameHeader& header, std::span<const std::byte> body, TimePoint now) {
   auto announce = DecodeAnnounce(body);
   const OpKey key{header.op, header.occurrence};
-  if (!announce || announce->groups.empty() || (!ops_.contains(key) && SubmittedBefore(key))) {
+  if (!announce || announce->groups.empty() || !MayBegin(key)) {
     return;
   }
   Op& op = FindOrCreate(key, now);
@@ -322,6 +328,7 @@ void Job::OnAnnounce(const FrameHeader& header, std::span<const std::byte> body,
       op.news[header.sender].insert(
           op.news[header.sender].end(), group.ranks.begin(), group.ranks.end());
     }
+    FailDeparted(key, now);
     return;
   }
   op.announces[header.sender] = std::move(announce);
@@ -334,7 +341,7 @@ void Job::OnAnnounce(const FrameHeader& header, std::span<const std::byte> body,
 void Job::OnAbort(const FrameHeader& header, std::span<const std::byte> body, TimePoint now) {
   const auto outcome = DecodeOutcome(body);
   const OpKey key{header.op, header.occurrence};
-  if (!outcome || (!ops_.contains(key) && SubmittedBefore(key))) {
+  if (!outcome || !MayBegin(key)) {
     return;
   }
   FindOrCreate(key, now);
@@ -386,9 +393,9 @@ void Job::Flush(const OpKey& key, Op& op, ExecutionOutput& out) {
   for (const QueuedSend& send : out.sends) {
     FrameHeader header = Header(FrameKind::kData, key);
     header.ordinal = send.ordinal;
-    std::int32_t priority = 0;
+    std::int32_t priority = op.local.front()->priority;
     for (const auto& submission : op.local) {
-      priority = std::max(priority, submission ? submission->priority : priority);
+      priority = std::max(priority, submission->priority);
     }
     context_.peers.QueueData(peers_[send.peer.value()],
                              {.priority = priority,
@@ -402,12 +409,13 @@ void Job::Flush(const OpKey& key, Op& op, ExecutionOutput& out) {
 
 void Job::FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint now) {
   Op& op = ops_.at(key);
-  if (op.failure) {
+  // What a lone agent has begun ends by itself, and nothing was put aside to undo it.
+  if (op.failure || (op.execution && epoch_.members.size() == 1)) {
     return;
   }
   op.failure = std::move(outcome);
   for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
-    Drop(frame.arrival);
+    Drop(frame.header, frame.arrival);
   }
   if (tell_members) {
     ToMembers(Header(FrameKind::kAbort, key), EncodeOutcome(*op.failure));
@@ -442,7 +450,8 @@ void Job::Settle(const OpKey& key, TimePoint now) {
     }
     CompleteLocals(op, *op.failure, now);
   }
-  const bool told_all = op.completed && (op.failure ? SubmittedBefore(key) : true);
+  // In a failed job nobody submits any more, so nobody is left to be told.
+  const bool told_all = op.completed && (!op.failure || failure_ || SubmittedBefore(key));
   if (!told_all || (op.execution && !op.execution->Drained())) {
     return;
   }
@@ -494,11 +503,16 @@ void Job::OnResultReleased(SessionId session, std::uint32_t slot) {
   shared_results_.erase({session, slot});
 }
 
+bool Job::HasLiveOps() const {
+  return std::any_of(
+      ops_.begin(), ops_.end(), [](const auto& entry) { return !entry.second.completed; });
+}
+
 bool Job::UsesSession(SessionId session) const {
   return std::any_of(ops_.begin(), ops_.end(), [&](const auto& entry) {
     const Op& op = entry.second;
-    return op.execution && !op.execution->Drained() &&
-           std::any_of(op.local.begin(), op.local.end(), [&](const auto& submission) {
+    const bool in_use = op.execution ? !op.execution->Drained() : !op.failure;
+    return in_use && std::any_of(op.local.begin(), op.local.end(), [&](const auto& submission) {
              return submission && submission->session == session;
            });
   });

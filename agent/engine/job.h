@@ -101,11 +101,15 @@ class Job {
 
   void OnTick(TimePoint now);
   void SendHeartbeats();
+  // `peer` is a member whose loss would still matter here.
+  bool Needs(PeerId peer) const;
 
   // No local session is left and nothing runs: the job can be forgotten here.
   bool Finished() const { return live_sessions_ == 0 && ops_.empty(); }
 
-  bool HasOps() const { return !ops_.empty(); }
+  // An op collects or runs. One that failed and waits only to be told to later submitters does not
+  // count.
+  bool HasLiveOps() const;
 
   // Ops of a session that may still touch its memory.
   bool UsesSession(SessionId session) const;
@@ -133,7 +137,7 @@ class Job {
     TimePoint first_seen{};
     TimePoint started{};
     TimePoint deadline = kNever;
-    bool news_sent = false;
+    std::size_t news_sent = 0;  // local ranks in the last partial announce
     bool stall_reported = false;
     std::uint64_t serial = 0;
     std::unique_ptr<Execution> execution;
@@ -148,6 +152,7 @@ class Job {
   std::size_t LocalIndex(SessionId session) const;
   bool LocallyComplete(const Op& op) const;
   bool SubmittedBefore(const OpKey& key) const;
+  bool MayBegin(const OpKey& key) const;
 
   void OnAnnounce(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
   void OnAbort(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
@@ -182,7 +187,11 @@ class Job {
   FrameHeader Header(FrameKind kind, const OpKey& key) const;
   void ToMembers(const FrameHeader& header, const std::vector<std::byte>& body);
 
-  void Drop(ArrivalId arrival) { context_.actions.emplace_back(DropPayload{arrival}); }
+  void Drop(const FrameHeader& header, ArrivalId arrival) {
+    if (header.payload_bytes > 0) {
+      context_.actions.emplace_back(DropPayload{arrival});
+    }
+  }
 
   EpochInfo epoch_;
   Member self_;

@@ -53,6 +53,12 @@ void Job::OnSessionGone(SessionId session, bool died, const std::string& reason,
   } else {
     departed_.insert(local.rank);
     departure_reasons_[local.rank] = reason;
+    // What it has submitted is not to be counted as missing by the others.
+    for (auto& [key, op] : ops_) {
+      if (!op.failure) {
+        SendNews(key, op);
+      }
+    }
     FrameHeader header = Header(FrameKind::kJobFailed, {});
     header.flags = kRankLeft;
     header.op = local.rank.value();
@@ -65,21 +71,27 @@ void Job::OnSessionGone(SessionId session, bool died, const std::string& reason,
   }
 }
 
-void Job::OnPeerLost(PeerId peer, const std::string& text, TimePoint now) {
+bool Job::Needs(PeerId peer) const {
   const auto found = std::find(peers_.begin(), peers_.end(), peer);
   if (found == peers_.end()) {
-    return;
+    return false;
   }
   const EpochMember& member = epoch_.members[static_cast<std::size_t>(found - peers_.begin())];
   const bool all_left = std::all_of(member.ranks.begin(), member.ranks.end(), [&](Rank rank) {
     return departed_.contains(rank);
   });
-  const bool owes_nothing = std::none_of(ops_.begin(), ops_.end(), [](const auto& entry) {
+  // When all its ranks have left, its work is done once no op runs.
+  return !all_left || std::any_of(ops_.begin(), ops_.end(), [](const auto& entry) {
     return entry.second.execution != nullptr;
   });
-  if (all_left && owes_nothing) {
-    return;  // its work was done
+}
+
+void Job::OnPeerLost(PeerId peer, const std::string& text, TimePoint now) {
+  if (!Needs(peer)) {
+    return;
   }
+  const auto found = std::find(peers_.begin(), peers_.end(), peer);
+  const EpochMember& member = epoch_.members[static_cast<std::size_t>(found - peers_.begin())];
   Fail({ErrorCode::kPeerLost,
         "the agent of node " + member.node + " (host " + member.host + ") with " +
             FormatRanks(member.ranks) + " was lost: " + text,
@@ -114,7 +126,9 @@ void Job::Fail(Outcome outcome, Loss loss, TimePoint now) {
       const Outcome failure{failure_->code,
                             DescribeOp(key, op->second) + " failed: " + failure_->text,
                             failure_->culprits};
-      FailOp(key, failure, /*tell_members=*/false, now);
+      // Who has our announce may have started, and would wait for our data.
+      const bool announced = op->second.announces[self_.value()].has_value();
+      FailOp(key, failure, /*tell_members=*/announced, now);
     }
   }
 }
@@ -174,13 +188,14 @@ void Job::OnTick(TimePoint now) {
 // Some local ranks have submitted a stalled op and some have not: lets the others name the right
 // ones.
 void Job::SendNews(const OpKey& key, Op& op) {
-  const Announce news = MakeAnnounce(op);
-  if (std::exchange(op.news_sent, true) || news.groups.empty() || LocallyComplete(op)) {
+  const auto submitted = static_cast<std::size_t>(
+      std::count_if(op.local.begin(), op.local.end(), [](const auto& s) { return s.has_value(); }));
+  if (submitted == locals_.size() || std::exchange(op.news_sent, submitted) == submitted) {
     return;
   }
   FrameHeader header = Header(FrameKind::kAnnounce, key);
   header.flags = kAnnouncePartial;
-  ToMembers(header, EncodeAnnounce(news));
+  ToMembers(header, EncodeAnnounce(MakeAnnounce(op)));
 }
 
 void Job::ReportStall(const OpKey& key, Op& op, TimePoint now) {

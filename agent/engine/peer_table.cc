@@ -88,11 +88,9 @@ void PeerTable::Heard(PeerId peer, TimePoint now) {
 
 void PeerTable::Watch(PeerId peer, bool watched, TimePoint now) {
   Peer& entry = peers_.at(peer);
-  if (watched && entry.watchers++ == 0) {
-    entry.heard = now;
-  }
-  if (!watched) {
-    --entry.watchers;
+  entry.watchers += watched ? 1 : -1;
+  if (watched) {
+    entry.heard = now;  // who begins to watch knows nothing of its silence before
   }
 }
 
