@@ -230,6 +230,16 @@ std::vector<EpochInfo> AgentCore::Epochs() const {
   return epochs;
 }
 
+std::vector<WaitingReport> AgentCore::Waiting(TimePoint now) const {
+  std::vector<WaitingReport> reports;
+  for (const auto& [token, job] : jobs_) {
+    for (WaitingFor& op : job->Waiting(now)) {
+      reports.push_back({job->epoch().job, std::move(op)});
+    }
+  }
+  return reports;
+}
+
 // ---- transport
 
 void AgentCore::OnTransport(const TransportEvent& event, TimePoint now) {

@@ -1,0 +1,128 @@
+// maypole-agent: one per node. See --help, and docs/ARCHITECTURE.md.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "agent/agent.h"
+#include "agent/transport/ucx/process.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/signals.h"
+
+namespace maypole::agent {
+namespace {
+
+std::string HostName() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+void Declare(daemon::Options& options, AgentOptions& agent) {
+  using std::chrono::milliseconds;
+  options.HostPort("coordinator", &agent.coordinator, "the coordinator's gRPC address");
+  options.Text("node", "NAME", &agent.core.node, "stable name of this node, unique in the cluster");
+  options.Text(
+      "socket", "PATH", &agent.socket, "Unix socket for the training processes of this node");
+  options.Text("interface",
+               "NAME",
+               &agent.interface,
+               "network interface for data between agents: eth0, or mlx5_0:1,eth0 with RDMA; auto: "
+               "the one that leads to the coordinator. Only members "
+               "of the cluster may reach it (docs/wire_format.md)");
+  options.Port("peer-port", &agent.peer_port, "TCP port for data between agents");
+  options.Text(
+      "ucx-tls", "LIST", &agent.ucx_tls, "UCX transports: auto, or some of rc,ud,dc,tcp,self");
+  options.Text(
+      "http-listen", "ADDRESS", &agent.http_listen, "address for /metrics, /healthz and /readyz");
+  options.Port("http-port", &agent.http_port, "port for /metrics, /healthz and /readyz");
+  options.Text("ports-file",
+               "PATH",
+               &agent.ports_file,
+               "write the ports in use there, as JSON, when all are listening");
+  options.Integer("reduce-threads",
+                  &agent.reduce_threads,
+                  1,
+                  256,
+                  "threads that sum, the loop's own among them");
+  options.Time(
+      "spin",
+      &agent.spin,
+      Duration(0),
+      "spin so long before sleeping while an op is in flight and a core is free; 0: never");
+  options.Time("peer-lease",
+               &agent.core.lease,
+               milliseconds(100),
+               "another agent that is silent for longer is lost");
+  options.Time("default-timeout",
+               &agent.core.default_timeout,
+               milliseconds(1),
+               "deadline of ops that name none");
+  options.Time("stall-report-after",
+               &agent.core.stall_report_after,
+               milliseconds(1),
+               "report ops that wait for longer");
+  options.Time("coordinator-patience",
+               &agent.core.coordinator_patience,
+               milliseconds(1),
+               "joining ranks fail when the coordinator has been out of reach for so long");
+  options.Integer<std::uint32_t>("slice-bytes",
+                                 &agent.core.slice_bytes,
+                                 4096,
+                                 64 << 20,
+                                 "one data frame between agents; equal on all agents of a job");
+  options.Integer<std::uint32_t>("local-slice-bytes",
+                                 &agent.core.local_slice_bytes,
+                                 4096,
+                                 64 << 20,
+                                 "one piece of summing where a node is alone in its job");
+  options.Bytes(
+      "window-bytes", &agent.core.window_bytes, "data handed to the network per peer at a time");
+  options.Bytes(
+      "segment-bytes-max", &agent.segment_bytes_max, "shared memory that one rank may have");
+  options.Bytes("result-bytes-max",
+                &agent.memory.result_bytes_per_job_max,
+                "shared results that one job may hold");
+  options.Bytes("scratch-cache-bytes",
+                &agent.memory.scratch_cache_bytes,
+                "freed scratch memory that is kept for the next op");
+}
+
+int Main(int argc, char** argv) {
+  ReclaimProcessFromUcx();
+  AgentOptions agent_options;
+  agent_options.core.node = agent_options.core.host = HostName();
+  std::string log_level = "info";
+  daemon::Options options("maypole-agent",
+                          "Sums the gradients of this node's training processes, and with the "
+                          "agents of the other nodes.");
+  Declare(options, agent_options);
+  daemon::AddLogLevel(options, &log_level);
+  if (const auto code = options.ParseProcess(argc, argv)) {
+    return *code;
+  }
+  auto stop = daemon::StopSignals::Create();
+  daemon::InitLog(daemon::LogLevelOf(log_level), "maypole-agent");
+  if (!stop.ok()) {
+    daemon::LogError(std::string(stop.status().message()));
+    return 1;
+  }
+  auto agent = Agent::Create(std::move(agent_options));
+  absl::Status status = agent.status();
+  if (status.ok()) {
+    status = (*agent)->Run(*stop);
+  }
+  if (!status.ok()) {
+    daemon::LogError(std::string(status.message()));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace maypole::agent
+
+int main(int argc, char** argv) {
+  return maypole::agent::Main(argc, argv);
+}
