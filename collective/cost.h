@@ -1,8 +1,7 @@
-// What an all-reduce costs by the latency-bandwidth model: a message of m bytes takes latency + m /
-// bandwidth.
+// What an all-reduce costs by the latency-bandwidth model: a message of m bytes takes
+// latency + m / bandwidth.
 //
-// Pure; closed formulas, for N bytes and P members, all of them with full-duplex links of the same
-// kind:
+// Pure; closed formulas for N bytes and P members, all with full-duplex links of the same kind:
 //
 //   algorithm  rounds    bytes sent = received   seconds
 //   ring       2(P-1)    2(P-1)/P N              2(P-1) latency + 2(P-1)/P N / bandwidth
@@ -11,8 +10,9 @@
 //
 // Naive is charged one message at a time, P-1 out and P-1 in, as a program without concurrency
 // would send them; links that carry both directions at once need half of it. Summing and slicing
-// cost nothing here, contention does not exist: simulate.h has them. Source: Hockney, "The
-// communication challenge for MPP", Parallel Computing 20(3), 1994; for the ring see ring.h.
+// cost nothing here, and contention does not exist: simulate.h has them.
+// Source: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
+// Computing 20(3), 1994; for the ring see ring.h.
 #pragma once
 
 #include <cstdint>

@@ -3,13 +3,12 @@
 //
 // Pure: equal shapes give equal schedules.
 // Shapes:    the whole tensor, in slices that are independent of each other. A member sends a slice
-// to its successor first and to
-//            one member after the other, each send after the one before is done.
+//            to one peer after the other, its successor first, each when the send before is over.
 // Cost:      one round; a member sends (P-1) N and receives (P-1) N: 2(P-1) N together.
 // Numerics:  the association of direct.h, ((v0 + v1) + v2) + ..., computed by every member: the
-// same bits everywhere. Note:      the sends of a slice form a chain because nothing else tells
-// that the last of them has read the input,
-//            which the result may overwrite: no answer ever comes back.
+//            same bits everywhere.
+// Note:      the sends of a slice form a chain because the result may overwrite the input that they
+//            read, and no answer ever tells that the last of them has been received.
 #pragma once
 
 #include "collective/schedule.h"

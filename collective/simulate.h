@@ -5,12 +5,12 @@
 // The network: every member has a full-duplex port, every ordered pair of members a path. A message
 // is sent cut-through, like a train of packets: it occupies the sender's port out, then the path,
 // then the receiver's port in, each for bytes / rate and each for one message at a time, in order
-// of arrival; its head is `latency` later at the receiver than it left the path, and it is
-// delivered when its tail is. So a slow receiver does not hold up the sender (what waits lies in
-// the network, as in a lossless switch with deep buffers); `window` bounds how much does.
+// of arrival. Its head is at the receiver one latency after it entered the path; it is delivered
+// when its tail is. So a slow receiver does not hold up the sender (what waits lies in the network,
+// as in a lossless switch with deep buffers); `window` bounds how much does.
 //
 // The member: of the steps that are ready it sends the one that is first in its list, unless
-// `window` messages to that peer are already on the way. A send is done when it has left the port;
+// `window` messages to that peer are already on the way. A send is over when it has left the port;
 // its place in the window is free one latency after delivery. Sums and copies take
 // `seconds_per_element`, one at a time. Receiving without a sum takes no time.
 #pragma once

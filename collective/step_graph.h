@@ -2,8 +2,8 @@
 // send.
 //
 // Pure. Shared by the verifier and the simulator. A node is one step of one member. The graph
-// borrows the schedules, which must outlive it; their `after`, `peer` and members must be valid
-// (CheckSteps in verify.h).
+// borrows the schedules, which must outlive it; their `after`, `peer` and `members` must be valid
+// (the form checks of verify.h).
 #pragma once
 
 #include <cstdint>

@@ -123,9 +123,13 @@ std::string SymbolicMemory::CheckRead(NodeId node, Buffer buffer, std::size_t pi
            graph_.Describe(finisher) + " may have written the result in its place";
   }
   const ElementRange range = graph_.StepOf(node).range;
-  if (buffer == Buffer::kPartial && graph_.StepOf(cell.writer).range != range) {
+  if (buffer != Buffer::kInput && graph_.StepOf(cell.writer).range != range) {
     return graph_.Describe(node) + " reads " + Place(buffer, range) +
            " as another range than written by " + graph_.Describe(cell.writer);
+  }
+  if (cell.writer != kNoNode && cell.writer > node) {
+    return graph_.Describe(node) + " reads " + Place(buffer, range) +
+           " but stands before its writer in the list: " + graph_.Describe(cell.writer);
   }
   return "";
 }
@@ -171,6 +175,10 @@ std::string SymbolicMemory::CheckOverwrite(NodeId node, Buffer buffer, std::size
            graph_.Describe(cell.writer) + " and never read";
   }
   for (const NodeId reader : cell.readers) {
+    if (reader > node) {
+      return graph_.Describe(node) + " writes over " + place +
+             " but stands before a reader in the list: " + graph_.Describe(reader);
+    }
     if (reader != node && !HappensBefore(reader, node)) {
       return graph_.Describe(node) + " writes over " + place + " without waiting for " +
              graph_.Describe(reader) + ", which reads it";

@@ -21,8 +21,8 @@ class SymbolicMemory {
   // `graph` and `sums` must outlive this object.
   SymbolicMemory(const StepGraph& graph, SumTable& sums, std::span<const Schedule> schedules);
 
-  // Executes one step. The steps of a valid order, a receive right after its send. Returns the
-  // problem, or an empty text.
+  // Executes the next step of a valid order, in which a receive comes right after its send. Returns
+  // the problem, or an empty text.
   std::string Execute(NodeId node);
 
   // The problem of the final state, or an empty text.

@@ -3,26 +3,22 @@
 // data path.
 //
 // Pure. Checked, in this order:
-//   form       each member is itself, all agree on members, elements and collective; ranges lie
-//   inside and are not
-//              empty; peers exist; `after` names earlier steps; ordinals count up; buffers suit the
-//              kind of step
-//   messages   every send meets one receive by its ordinal, of an equal range, and vice versa;
-//   finished elements travel
-//              from kResult to kResult only, unfinished ones never into it without a combination
-//   progress   nobody waits in a circle, even if a send is over only when its receive is
-//   (rendezvous); as
-//              steps only ever wait for fixed others, one order that ends proves that every order
-//              does
-//   reads      nothing is read before it is written; a kPartial range is read exactly as one step
-//   wrote it races      two accesses of the same range, one of them writing, are ordered by `after`
-//   or by messages; kResult is
-//              taken to lie where kInput lies
-//   results    every element of kResult, on every member, is written once, with every member's
-//   input exactly once,
-//              summed in the same association on all members: the same bits everywhere
-// Time: about linear in the number of steps for the schedules of this folder. 64 members are no
-// effort, 4096 are.
+//   form      each member is itself; all agree on members, elements, collective and algorithm;
+//             ranges lie inside and are not empty; peers exist; `after` names earlier steps;
+//             ordinals count up; buffers suit the kind of step
+//   messages  every send meets one receive by its ordinal, of an equal range, and vice versa;
+//             finished elements travel from kResult to kResult only, unfinished ones never into it
+//             without a combination
+//   progress  nobody waits in a circle, even if a send is over only when its receive is
+//             (rendezvous); steps wait for fixed others, so one order that ends proves all of them
+//   reads     nothing is read before it is written; kPartial and kResult are read in exactly the
+//             ranges in which they were written; writers and readers of a range stand in the list
+//             in the order in which they run, so that an engine may pair them by range and list
+//   races     two accesses of the same range, one of them writing, are ordered by `after` or by
+//             messages; kResult is taken to lie where kInput lies
+//   results   every element of kResult, on every member, is written once, with every member's input
+//             exactly once, summed in the same association on all members: the same bits everywhere
+// Time: about linear in the number of steps for the schedules of this folder, a microsecond each.
 #pragma once
 
 #include <span>

@@ -306,6 +306,32 @@ TEST(Verifier, SeesAPartialSumReadAsAnotherRange) {
   EXPECT_THAT(ProblemOf(schedules), HasSubstr("as another range than written"));
 }
 
+TEST(Verifier, SeesAReaderListedBeforeItsWriter) {
+  // Member 1 sends a partial sum when a message has come back that says that it is written.
+  std::vector<Schedule> schedules(2);
+  for (std::uint32_t member = 0; member < 2; ++member) {
+    schedules[member] = {.self = Member(member), .members = 2, .elements = 4};
+  }
+  const Member zero(0);
+  const Member one(1);
+  schedules[0].steps = {
+      {.kind = StepKind::kReceive, .target = Buffer::kPartial, .peer = one, .range = {0, 2}},
+      {.kind = StepKind::kReceive, .target = Buffer::kPartial, .peer = one, .range = {3, 4}},
+      {.kind = StepKind::kSend, .peer = one, .range = {2, 3}, .after = {1, kNoStep}}};
+  schedules[1].steps = {
+      {.kind = StepKind::kReceive, .target = Buffer::kPartial, .peer = zero, .range = {2, 3}},
+      {.kind = StepKind::kSend,
+       .source = Buffer::kPartial,
+       .peer = zero,
+       .range = {0, 2},
+       .after = {0, kNoStep}},
+      {.kind = StepKind::kCopy, .target = Buffer::kPartial, .range = {0, 2}},
+      {.kind = StepKind::kSend, .peer = zero, .range = {3, 4}, .after = {2, kNoStep}}};
+  Renumber(schedules[0]);
+  Renumber(schedules[1]);
+  EXPECT_THAT(ProblemOf(schedules), HasSubstr("stands before its writer in the list"));
+}
+
 TEST(Verifier, SeesDifferentAssociations) {
   // Members 0 and 2 sum for themselves, one of them in another order.
   auto schedules =
