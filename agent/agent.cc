@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/network_interface.h"
+#include "agent/telemetry/agent_collector.h"
 #include "agent/transport/ucx/ucx_transport.h"
 #include "daemon/log.h"
 #include "daemon/ports_file.h"
@@ -127,7 +128,7 @@ absl::Status Agent::OpenHttp() {
   auto http = daemon::HttpEndpoint::Create(
       {.listen = options_.http_listen,
        .port = options_.http_port,
-       .metrics = {},
+       .metrics = {MakeAgentCollector(stats_, daemon::Version())},
        .health =
            [] {
              return daemon::HttpAnswer{true, "alive"};
@@ -227,9 +228,20 @@ void Agent::CarryOut() {
     }
   }
   if (core_->epochs_version() != told_epochs_) {
-    told_epochs_ = core_->epochs_version();
-    coordinator_->SetEpochs(core_->Epochs());
+    UpdateEpochs();
   }
+}
+
+void Agent::UpdateEpochs() {
+  told_epochs_ = core_->epochs_version();
+  std::vector<EpochInfo> epochs = core_->Epochs();
+  std::vector<JobGauge> jobs;
+  for (const EpochInfo& epoch : epochs) {
+    jobs.push_back(
+        {epoch.job, static_cast<std::uint32_t>(epoch.members.size()), epoch.epoch.value()});
+  }
+  stats_->SetJobs(std::move(jobs));
+  coordinator_->SetEpochs(std::move(epochs));
 }
 
 void Agent::Do(Action action) {
@@ -271,6 +283,20 @@ void Agent::Do(Action action) {
       action);
 }
 
+void Agent::OnFinished(const OpFinished& finished) {
+  ++ops_;
+  wait_ns_ += static_cast<std::uint64_t>(finished.waited.count());
+  transfer_ns_ += static_cast<std::uint64_t>(finished.ran.count());
+  last_algorithm_ = finished.algorithm;
+  stats_->OnOpDone({.collective = finished.collective,
+                    .algorithm = finished.algorithm,
+                    .code = finished.code,
+                    .bytes = finished.bytes,
+                    .members = finished.members,
+                    .duration = finished.ran});
+  AgentStats::Add(stats_->rank_wait_ns, static_cast<std::uint64_t>(finished.waited.count()));
+}
+
 void Agent::Send(SendFrame frame) {
   if (frame.body.empty()) {
     if (frame.token == 0) {
@@ -307,6 +333,22 @@ void Agent::Report(TimePoint now) {
   coordinator_->Report(report);
 }
 
+// Before every sleep, so that what Prometheus reads is never older than the agent's last move.
+void Agent::UpdateGauges() {
+  const TransportCounters counters = transport_->Counters();
+  AgentStats::Set(stats_->sent_bytes, counters.sent_bytes);
+  AgentStats::Set(stats_->received_bytes, counters.received_bytes);
+  AgentStats::Set(stats_->sent_frames, counters.sent_frames);
+  AgentStats::Set(stats_->received_frames, counters.received_frames);
+  AgentStats::Set(stats_->refused_frames, counters.refused_frames);
+  AgentStats::Set(stats_->ops_in_flight, core_->OpsInFlight());
+  AgentStats::Set(stats_->sessions, segments_->Sessions());
+  AgentStats::Set(stats_->segment_bytes, segments_->SegmentBytes());
+  AgentStats::Set(stats_->scratch_bytes, memory_.stats().scratch_in_use_bytes);
+  AgentStats::Set(stats_->coordinator_attached, attached_ ? 1 : 0);
+  AgentStats::Set(stats_->reduce_ns, pool_->BusyNanoseconds());
+}
+
 void Agent::FillStats(StatsReply& stats) {
   const TransportCounters counters = transport_->Counters();
   stats.ops = ops_;
@@ -322,6 +364,7 @@ void Agent::FillStats(StatsReply& stats) {
 }
 
 bool Agent::Sleep(daemon::StopSignals& stop) {
+  UpdateGauges();
   if (segments_->Arm() && transport_->Arm() && pool_->Arm()) {
     const TimePoint wake =
         core_->Busy() ? std::min(core_->NextTick(), next_report_) : core_->NextTick();

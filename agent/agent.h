@@ -25,6 +25,7 @@
 #include "agent/memory/host_memory.h"
 #include "agent/reduce/reduce_pool.h"
 #include "agent/segment/segment_server.h"
+#include "agent/telemetry/agent_stats.h"
 #include "agent/transport/transport.h"
 #include "common/unique_fd.h"
 #include "daemon/http_endpoint.h"
@@ -54,7 +55,10 @@ class Agent {
   void Send(SendFrame frame);
   void OnTransport(const TransportEvent& event);
   void OnControl(ControlEvent event);
+  void OnFinished(const OpFinished& finished);
   void Report(TimePoint now);
+  void UpdateGauges();
+  void UpdateEpochs();
   void FillStats(StatsReply& stats);
   // Sleeps until something happens; false if `stop` asked to end.
   bool Sleep(daemon::StopSignals& stop);
@@ -88,6 +92,7 @@ class Agent {
   std::uint64_t told_epochs_ = 0;
   TimePoint next_report_{};
 
+  std::shared_ptr<AgentStats> stats_ = std::make_shared<AgentStats>();
   std::uint64_t ops_ = 0;
   std::uint64_t wait_ns_ = 0;
   std::uint64_t transfer_ns_ = 0;

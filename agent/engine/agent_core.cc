@@ -31,6 +31,14 @@ std::vector<Action> AgentCore::TakeActions() {
   return std::exchange(actions_, {});
 }
 
+std::size_t AgentCore::OpsInFlight() const {
+  std::size_t count = 0;
+  for (const auto& [token, job] : jobs_) {
+    count += job->OpCount();
+  }
+  return count;
+}
+
 bool AgentCore::Busy() const {
   return std::any_of(
       jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->HasLiveOps(); });

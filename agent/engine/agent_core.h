@@ -45,6 +45,7 @@ class AgentCore {
 
   // An op is collecting or running: the loop may spin for a moment.
   bool Busy() const;
+  std::size_t OpsInFlight() const;
   std::vector<WaitingReport> Waiting(TimePoint now) const;
   // What a restarted coordinator has to be told.
   std::vector<EpochInfo> Epochs() const;

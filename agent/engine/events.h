@@ -221,6 +221,7 @@ struct OpFinished {
   collective::Algorithm algorithm = collective::Algorithm::kAuto;
   std::uint64_t bytes = 0;  // of one rank's tensor
   std::uint32_t world_size = 0;
+  std::uint32_t members = 1;
   Duration waited{0};  // from the first submission here to the start: for ranks and agents
   Duration ran{0};     // from the start to the end
   ErrorCode code = ErrorCode::kOk;

@@ -493,6 +493,8 @@ void Job::CompleteLocals(Op& op, const Outcome& outcome, TimePoint now) {
                                              .algorithm = op.algorithm,
                                              .bytes = (*any)->elements * SizeOf((*any)->dtype),
                                              .world_size = epoch_.world_size,
+                                             .members = static_cast<std::uint32_t>(
+                                                 epoch_.members.size()),
                                              .waited = (ran ? op.started : now) - op.first_seen,
                                              .ran = ran ? now - op.started : Duration(0),
                                              .code = outcome.code});

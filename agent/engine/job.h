@@ -109,6 +109,8 @@ class Job {
 
   // An op collects or runs. One that failed and waits only to be told to later submitters does not
   // count.
+  std::size_t OpCount() const { return ops_.size(); }
+
   bool HasLiveOps() const;
 
   // Ops of a session that may still touch its memory.
