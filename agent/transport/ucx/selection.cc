@@ -53,7 +53,7 @@ absl::Status CheckDevices(const std::vector<std::string>& devices,
                           const std::vector<UcxResource>& resources) {
   if (devices.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--data-device: name the network device that reaches the other agents (lo if "
+        absl::StrCat("--interface: name the network device that reaches the other agents (lo if "
                      "all run here). UCX offers ",
                      DescribeNetwork(resources)));
   }
@@ -62,7 +62,7 @@ absl::Status CheckDevices(const std::vector<std::string>& devices,
           return resource.is_network && resource.device == device;
         })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--data-device: \"",
+          absl::StrCat("--interface: \"",
                        device,
                        "\" is not a device that UCX can use. It offers ",
                        DescribeNetwork(resources)));

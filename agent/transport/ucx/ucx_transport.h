@@ -29,8 +29,8 @@ class UcxWorker;
 
 struct UcxTransportOptions {
   std::string transports = "auto";  // --ucx-tls: auto, or some of rc,ud,dc,tcp,self
-  std::string devices;              // --data-device: "eth0", "mlx5_0:1,eth0", "lo"; required
-  std::uint16_t port = 7710;        // --data-port: TCP only; 0 lets the kernel choose
+  std::string devices;              // --interface: "eth0", "mlx5_0:1,eth0", "lo"; required
+  std::uint16_t port = 7710;        // --peer-port: TCP only; 0 lets the kernel choose
   std::uint64_t eager_bytes_max = 256 << 10;   // larger payloads wait for Receive
   std::uint64_t payload_bytes_max = 64 << 20;  // larger ones are refused on arrival
 };
