@@ -1,0 +1,55 @@
+// Plain heap behind the core's Memory interface, and a register of all bytes that may be touched.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "agent/memory/memory.h"
+
+namespace maypole::sim {
+
+// Every buffer that an agent may read or write now. Confined.
+class Regions {
+ public:
+  void Add(agent::BufferView view);
+  void Remove(std::byte* address);
+  // Lies within one region; a view without bytes lies anywhere.
+  bool Contains(agent::BufferView view) const;
+
+ private:
+  std::map<std::byte*, std::uint64_t> regions_;
+};
+
+class SimMemory : public agent::Memory {
+ public:
+  explicit SimMemory(Regions& regions) : regions_(regions) {}
+
+  ~SimMemory() override;
+
+  agent::BufferView AllocateScratch(std::uint64_t bytes) override;
+  void FreeScratch(agent::BufferView buffer) override;
+  std::optional<agent::SharedResult> AllocateResult(JobToken job, std::uint64_t bytes) override;
+  void FreeResult(JobToken job, const agent::SharedResult& result) override;
+  void ReleaseJob(JobToken job) override;
+
+  std::size_t scratch_in_use() const { return scratch_.size(); }
+
+  std::size_t results_in_use() const { return results_.size(); }
+
+  // The next calls of AllocateResult find no memory.
+  void RefuseResults(int times) { refuse_results_ = times; }
+
+ private:
+  std::byte* New(std::uint64_t bytes);
+  void Delete(std::byte* address);
+
+  Regions& regions_;
+  std::map<std::byte*, std::uint64_t> scratch_;
+  std::map<std::byte*, JobToken> results_;
+  std::uint64_t next_offset_ = 0;
+  int refuse_results_ = 0;
+};
+
+}  // namespace maypole::sim
