@@ -192,7 +192,7 @@ absl::Status LocalCluster::StartAgents(daemon::StopSignals& stop) {
     }
   }
   for (std::uint32_t node = 0; node < options_.nodes; ++node) {
-    const absl::StatusOr<int> port = AwaitPort(node + 1, file_of(node), "peer", stop);
+    const absl::StatusOr<int> port = AwaitPort(node + 1, file_of(node), "http", stop);
     if (!port.ok()) {
       return port.status();
     }

@@ -40,9 +40,10 @@ class Board {
 };
 
 struct RankCell {
-  double cpu_seconds = 0;        // of the rank, in the timed operations
-  double agent_cpu_seconds = 0;  // of its agent; only from the first rank of a node
-  double wire_bytes = 0;         // that its agent sent; only from the first rank of a node
+  double cpu_seconds = 0;          // of the rank, in the timed operations
+  double agent_cpu_seconds = 0;    // of its agent; only from the first rank of a node
+  double machine_cpu_seconds = 0;  // busy time of all cores; only from rank 0
+  double wire_bytes = 0;           // that its agent sent; only from the first rank of a node
   std::uint64_t is_first_of_node = 0;
   std::uint64_t wrong = 0;  // elements of the checked result
   std::array<char, 16> algorithm{};

@@ -43,6 +43,7 @@ Json ToObject(const BenchRow& row) {
           {"wrong", row.wrong ? Json(*row.wrong) : Json(nullptr)},
           {"wire_bytes_per_agent", row.wire_bytes_per_agent},
           {"cpu_s_per_gb", row.cpu_s_per_gb},
+          {"machine_cpu_s_per_gb", row.machine_cpu_s_per_gb},
           {"time_min_us", row.time_min_us},
           {"iterations", row.iterations},
           {"model_ratio", row.model_ratio ? Json(*row.model_ratio) : Json(nullptr)}};
@@ -82,7 +83,9 @@ BenchRow MakeRow(const BenchPlan& plan,
   if (bytes > 0 && median > 0) {
     row.algbw_bytes_per_s = static_cast<double>(bytes) / median;
     row.busbw_bytes_per_s = row.algbw_bytes_per_s * 2 * (row.ranks - 1) / row.ranks;
-    row.cpu_s_per_gb = cpu_seconds * 1e9 / (static_cast<double>(bytes) * operations);
+    const double gigabytes = static_cast<double>(bytes) * operations / 1e9;
+    row.cpu_s_per_gb = cpu_seconds / gigabytes;
+    row.machine_cpu_s_per_gb = cells[0].machine_cpu_seconds / gigabytes;
   }
   return row;
 }
@@ -111,6 +114,7 @@ std::optional<BenchRow> FromLine(std::string_view line) {
   row.busbw_bytes_per_s = object.value("busbw_bytes_per_s", 0.0);
   row.wire_bytes_per_agent = object.value("wire_bytes_per_agent", 0.0);
   row.cpu_s_per_gb = object.value("cpu_s_per_gb", 0.0);
+  row.machine_cpu_s_per_gb = object.value("machine_cpu_s_per_gb", 0.0);
   if (object.contains("wrong") && object["wrong"].is_number()) {
     row.wrong = object["wrong"].get<std::uint64_t>();
   }
