@@ -47,15 +47,14 @@ TEST(SelectUcx, AnExplicitChoiceIsTakenAsItIs) {
 }
 
 TEST(SelectUcx, ADeviceHasToBeNamed) {
-  EXPECT_THAT(Refusal("auto", ""), AllOf(HasSubstr("--data-device"), HasSubstr("tcp on eth0")));
-  EXPECT_THAT(Refusal("auto", " , "), HasSubstr("--data-device"));
+  EXPECT_THAT(Refusal("auto", ""), AllOf(HasSubstr("--interface"), HasSubstr("tcp on eth0")));
+  EXPECT_THAT(Refusal("auto", " , "), HasSubstr("--interface"));
 }
 
 TEST(SelectUcx, AnUnknownDeviceIsRefusedWithWhatThereIs) {
   EXPECT_THAT(
       Refusal("auto", "eth0,eth7"),
-      AllOf(
-          HasSubstr("--data-device"), HasSubstr("\"eth7\""), HasSubstr("tcp on lo, tcp on eth0")));
+      AllOf(HasSubstr("--interface"), HasSubstr("\"eth7\""), HasSubstr("tcp on lo, tcp on eth0")));
   EXPECT_THAT(Refusal("auto", "memory"), HasSubstr("\"memory\""));  // shared memory is no device
 }
 

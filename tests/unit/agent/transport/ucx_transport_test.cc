@@ -71,7 +71,7 @@ TEST(UcxTransport, APortInUseIsNamedAndAFreeOneIsTaken) {
   const absl::Status status = UcxTransport::Create(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(HasSubstr("--data-port"), HasSubstr(std::to_string(options.port))));
+              testing::AllOf(HasSubstr("--peer-port"), HasSubstr(std::to_string(options.port))));
   holder.Reset();
   const auto first = UcxTransport::Create(options);
   ASSERT_TRUE(first.ok()) << first.status();
