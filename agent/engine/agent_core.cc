@@ -10,6 +10,7 @@ constexpr Duration kTickBusy = std::chrono::milliseconds(100);
 constexpr Duration kUnknownFrameLife = std::chrono::seconds(10);
 constexpr std::size_t kUnknownFramesMax = 4096;
 constexpr std::size_t kEndedMax = 1024;
+constexpr std::size_t kLeftMax = 1024;
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -111,12 +112,18 @@ void AgentCore::OnGone(const ClientGone& gone, TimePoint now) {
     return;
   }
   Session& session = found->second;
-  session.gone = true;
-  if (session.token && jobs_.contains(*session.token)) {
+  if (std::exchange(session.gone, true)) {
+    return;
+  }
+  LeaveRank leave{
+      session.job, session.token.value_or(JobToken(0)), session.rank, gone.died, gone.reason};
+  actions_.emplace_back(TellCoordinator{leave});
+  if (session.token) {
+    left_.push_back(std::move(leave));
+    if (left_.size() > kLeftMax) {
+      left_.pop_front();
+    }
     jobs_.at(*session.token)->OnSessionGone(gone.session, gone.died, gone.reason, now);
-  } else if (!session.token) {
-    actions_.emplace_back(
-        TellCoordinator{LeaveRank{session.job, JobToken(0), session.rank, gone.died, gone.reason}});
   }
 }
 
@@ -222,6 +229,11 @@ void AgentCore::OnCoordinatorLink(const CoordinatorLink& link, TimePoint now) {
     return;
   }
   link_up_ = true;
+  // It may be another coordinator, which takes ranks that left for present. What it knows it
+  // ignores.
+  for (const LeaveRank& leave : left_) {
+    actions_.emplace_back(TellCoordinator{leave});
+  }
   for (const auto& [id, session] : sessions_) {
     if (!session.token && !session.gone) {
       actions_.emplace_back(

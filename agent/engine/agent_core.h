@@ -95,6 +95,7 @@ class AgentCore {
   std::map<SessionId, Session> sessions_;
   std::map<JobToken, std::unique_ptr<Job>> jobs_;
   std::deque<JobToken> ended_;  // their late frames are dropped, not parked
+  std::deque<LeaveRank> left_;  // of formed jobs, newest last
   std::deque<UnknownFrame> unknown_;
   std::uint64_t epochs_version_ = 0;
   bool link_up_ = false;

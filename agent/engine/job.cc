@@ -489,15 +489,15 @@ void Job::CompleteLocals(Op& op, const Outcome& outcome, TimePoint now) {
   });
   if (any != op.local.end()) {
     const bool ran = op.execution != nullptr;
-    context_.actions.emplace_back(OpFinished{.collective = (*any)->collective,
-                                             .algorithm = op.algorithm,
-                                             .bytes = (*any)->elements * SizeOf((*any)->dtype),
-                                             .world_size = epoch_.world_size,
-                                             .members = static_cast<std::uint32_t>(
-                                                 epoch_.members.size()),
-                                             .waited = (ran ? op.started : now) - op.first_seen,
-                                             .ran = ran ? now - op.started : Duration(0),
-                                             .code = outcome.code});
+    context_.actions.emplace_back(
+        OpFinished{.collective = (*any)->collective,
+                   .algorithm = op.algorithm,
+                   .bytes = (*any)->elements * SizeOf((*any)->dtype),
+                   .world_size = epoch_.world_size,
+                   .members = static_cast<std::uint32_t>(epoch_.members.size()),
+                   .waited = (ran ? op.started : now) - op.first_seen,
+                   .ran = ran ? now - op.started : Duration(0),
+                   .code = outcome.code});
   }
 }
 

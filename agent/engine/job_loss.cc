@@ -41,8 +41,6 @@ void Job::OnSessionGone(SessionId session, bool died, const std::string& reason,
   }
   --live_sessions_;
   std::erase_if(shared_results_, [&](const auto& entry) { return entry.first.first == session; });
-  context_.actions.emplace_back(
-      TellCoordinator{LeaveRank{epoch_.job, epoch_.token, local.rank, died, reason}});
   const std::string who = DescribeRanksWithHosts({local.rank});
   if (died) {
     Fail({ErrorCode::kPeerLost,

@@ -87,13 +87,8 @@ void SimCluster::CheckBounds(const SimJob& job, const SimRank& rank, const OpUse
   if (job.process_death && !job.silence && !job.disturbed) {
     bound = std::min(bound, std::max(*use.submitted, *job.process_death) + kSoon);
   }
-  if (job.silence && !job.disturbed && nodes_.size() > 1) {
-    // Without another member there is no silence to hear.
-    std::set<int> nodes;
-    for (const std::size_t other : job.ranks) {
-      nodes.insert(ranks_[other].node);
-    }
-    (void)nodes;
+  if (job.silence && !job.disturbed) {
+    bound = std::min(bound, std::max(*use.submitted, *job.silence) + core_options_.lease + kSoon);
   }
   if (*use.completed > bound) {
     Complain("took " + std::to_string(Seconds(*use.completed - *use.submitted)) + " s, " +
@@ -152,10 +147,12 @@ void SimCluster::CheckOutcomes(const SimJob& job,
                                const std::vector<const OpUse*>& uses) {
   const OpSpec& spec = job.ops[op];
   std::set<std::string> mismatches;
+  TimePoint last_submitted{};
   for (const OpUse* use : uses) {
     if (!use->completed) {
       continue;
     }
+    last_submitted = std::max(last_submitted, *use->submitted);
     const std::string where = job.name + " op " + std::to_string(op) + ": ";
     if (!use->outcome.ok() && use->outcome.text.empty()) {
       Complain(where + "failed without a word");
@@ -173,6 +170,14 @@ void SimCluster::CheckOutcomes(const SimJob& job,
                                  : code == ErrorCode::kOk;
     if (!as_expected) {
       Complain(where + "unexpected outcome: " + use->outcome.text);
+    }
+  }
+  for (const OpUse* use : uses) {
+    const bool waits_for_nobody = options_.faults.empty() && !spec.forgotten_by;
+    if (waits_for_nobody && use->completed && *use->completed > last_submitted + kSoon) {
+      Complain(job.name + " op " + std::to_string(op) + " took " +
+               std::to_string(Seconds(*use->completed - last_submitted)) +
+               " s after all was there");
     }
   }
   if (mismatches.size() > 1) {

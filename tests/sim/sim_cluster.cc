@@ -15,6 +15,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr Duration kAtMost = seconds(120);  // of virtual time
+constexpr int kRefusalsMax = 40;
 
 }  // namespace
 
@@ -107,8 +108,9 @@ void SimCluster::MakeNodes() {
         .data_address = SimNetwork::AddressOf(id),
         .epochs = [core = node.core.get()] { return core->Epochs(); },
         .deliver =
-            [this, id](const agent::ControlEvent& event) {
-              OnNode(id, [this, id, event] {
+            [this, id](const agent::ControlEvent& event, server::ConnectionId connection) {
+              OnNode(id, [this, id, event, connection] {
+                coordinator_->Seen(id, connection);
                 nodes_[static_cast<std::size_t>(id)].core->OnControl(event, queue_.now());
               });
             },
@@ -121,9 +123,12 @@ void SimCluster::MakeNodes() {
 
 void SimCluster::MakeJobs() {
   jobs_.resize(random_.Chance(0.2) ? 2 : 1);
+  if (random_.Chance(0.3)) {
+    jobs_.emplace_back().follows = 0;  // a second run under the same name
+  }
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     SimJob& job = jobs_[j];
-    job.name = "job-" + std::to_string(j);
+    job.name = "job-" + std::to_string(job.follows.value_or(j));
     std::vector<int> nodes;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       nodes.insert(nodes.end(), random_.In(n == 0 ? 1 : 0, 4), static_cast<int>(n));
@@ -147,14 +152,28 @@ void SimCluster::MakeJobs() {
       rank.job = j;
       rank.rank = Rank(r);
       rank.node = nodes[r];
-      rank.session = ranks_.size();
+      rank.session = next_session_++;
       rank.gives_up_after_failure = random_.Chance(0.5);
       sessions_[rank.session] = ranks_.size() - 1;
       MakeUses(rank);
     }
   }
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    queue_.After(random_.Delay(Duration(0), milliseconds(300)), [this, i] { Hello(i); });
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    StartJob(j);
+  }
+}
+
+// Once the run that it follows is over.
+void SimCluster::StartJob(std::size_t index) {
+  const SimJob& job = jobs_[index];
+  const auto is_over = [this](std::size_t rank) { return ranks_[rank].released; };
+  if (job.follows &&
+      !std::all_of(jobs_[*job.follows].ranks.begin(), jobs_[*job.follows].ranks.end(), is_over)) {
+    queue_.After(milliseconds(100), [this, index] { StartJob(index); });
+    return;
+  }
+  for (const std::size_t rank : job.ranks) {
+    queue_.After(random_.Delay(Duration(0), milliseconds(300)), [this, rank] { Hello(rank); });
   }
 }
 
@@ -209,7 +228,12 @@ void SimCluster::Run() {
 
 // ---- faults
 
+// At any time, or in the middle of the work of some op.
 void SimCluster::ScheduleFault(Fault fault) {
+  if (random_.Chance(0.6)) {
+    faults_by_work_[random_.In(1, random_.Chance(0.5) ? 50 : 500)] = fault;
+    return;
+  }
   const Duration latest = random_.Chance(0.8) ? milliseconds(400) : seconds(4);
   queue_.After(Duration(static_cast<std::int64_t>(
                    random_.In(0, static_cast<std::uint64_t>(latest.count())))),
@@ -232,7 +256,11 @@ void SimCluster::Strike(Fault fault) {
       network_->Cut(victim);
       for (SimJob& job : jobs_) {
         job.disturbed = job.disturbed || fault == Fault::kCutAndHeal;
-        job.silence = std::min(job.silence.value_or(queue_.now()), queue_.now());
+        const auto is_at = [&](std::size_t rank) { return ranks_[rank].node == victim; };
+        const auto at_victim = std::count_if(job.ranks.begin(), job.ranks.end(), is_at);
+        if (at_victim > 0 && at_victim < static_cast<std::ptrdiff_t>(job.ranks.size())) {
+          job.silence = std::min(job.silence.value_or(queue_.now()), queue_.now());
+        }
       }
       if (fault == Fault::kCutAndHeal) {
         queue_.After(milliseconds(random_.In(10, 6000)),
@@ -267,7 +295,8 @@ void SimCluster::KillAgent(int id) {
   coordinator_->RemoveAgent(id);
   for (SimRank& rank : ranks_) {
     if (rank.node == id) {
-      rank.gone = rank.released = true;
+      rank.gone = true;
+      rank.released = true;
       SimJob& job = jobs_[rank.job];
       job.process_death = std::min(job.process_death.value_or(queue_.now()), queue_.now());
     }
@@ -361,6 +390,10 @@ void SimCluster::Do(int node, agent::DropPayload& action) {
 }
 
 void SimCluster::Do(int id, agent::RunWork& action) {
+  if (const auto fault = faults_by_work_.find(++works_); fault != faults_by_work_.end()) {
+    queue_.After(random_.Delay(Duration(0), microseconds(200)),
+                 [this, fault = fault->second] { Strike(fault); });
+  }
   queue_.After(random_.Delay(Duration(1), microseconds(500)), [this, id, run = action] {
     OnNode(id, [this, id, run] {
       for (const agent::Operand& operand : run.work.inputs) {
@@ -403,8 +436,8 @@ void SimCluster::Hello(std::size_t index) {
                            .pid = 4711},
         queue_.now());
   });
-  queue_.After(seconds(25), [this, index] {
-    if (!ranks_[index].ready) {
+  queue_.After(seconds(25), [this, index, session = rank.session] {
+    if (!ranks_[index].ready && ranks_[index].session == session) {
       Close(index, "gave up waiting for the job");
     }
   });
@@ -422,7 +455,18 @@ void SimCluster::Do(int, agent::SessionReady& action) {
     return;
   }
   if (!action.outcome.ok()) {
-    rank->gone = rank->refused = true;
+    // Its last run may be still ending, as far as the coordinator knows.
+    if (jobs_[rank->job].follows && ++rank->refusals < kRefusalsMax) {
+      const std::size_t index = sessions_.at(action.session);
+      rank->session = next_session_++;
+      sessions_[rank->session] = index;
+      queue_.After(milliseconds(500), [this, index] { Hello(index); });
+      return;
+    }
+    if (options_.faults.empty()) {
+      Complain("a rank was refused: " + action.outcome.text);
+    }
+    rank->gone = true;
     return;
   }
   if (std::exchange(rank->ready, true)) {
@@ -509,8 +553,8 @@ void SimCluster::Do(int, agent::FailSession& action) {
 
 void SimCluster::Do(int, agent::ReleaseSession& action) {
   SimRank* rank = RankOf(action.session);
-  if (rank == nullptr) {
-    return;
+  if (rank == nullptr || rank->session != action.session) {
+    return;  // of an attempt that was refused
   }
   if (!rank->gone) {
     Complain("a session was released before it was gone");

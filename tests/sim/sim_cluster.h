@@ -89,7 +89,7 @@ class SimCluster {
     int node = 0;
     agent::SessionId session = 0;
     bool ready = false;
-    bool refused = false;
+    int refusals = 0;
     bool gone = false;  // nothing more is promised to it
     bool released = false;
     bool failed = false;  // FailSession came
@@ -102,7 +102,8 @@ class SimCluster {
   struct SimJob {
     std::string name;
     std::vector<OpSpec> ops;
-    std::vector<std::size_t> ranks;  // indices into ranks_, by rank
+    std::vector<std::size_t> ranks;      // indices into ranks_, by rank
+    std::optional<std::size_t> follows;  // the job whose name it uses again
     std::optional<TimePoint> process_death;
     std::optional<TimePoint> silence;
     bool disturbed = false;  // by something for which no short bound is promised
@@ -111,6 +112,7 @@ class SimCluster {
   static Options OptionsOf(std::uint64_t seed);
   void MakeNodes();
   void MakeJobs();
+  void StartJob(std::size_t index);
   void MakeUses(SimRank& rank);
   void ScheduleFault(Fault fault);
   void Strike(Fault fault);
@@ -180,6 +182,9 @@ class SimCluster {
   std::vector<SimJob> jobs_;
   std::map<agent::SessionId, std::size_t> sessions_;
   std::map<JobToken, Epoch> epochs_;
+  agent::SessionId next_session_ = 1;
+  std::map<std::uint64_t, Fault> faults_by_work_;  // strike with the n-th work
+  std::uint64_t works_ = 0;
   std::vector<std::string> violations_;
   Duration paused_for_{0};
   Outcomes outcomes_;

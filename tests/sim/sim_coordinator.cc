@@ -85,7 +85,7 @@ void SimCoordinator::Attach(int id) {
     return;
   }
   if (!core_) {
-    found->second.agent.deliver(agent::CoordinatorLink{false, "connection refused"});
+    found->second.agent.deliver(agent::CoordinatorLink{false, "connection refused"}, 0);
     queue_.After(kRetry, [this, id] { Attach(id); });
     return;
   }
@@ -181,9 +181,7 @@ void SimCoordinator::ToAgent(server::ConnectionId connection, agent::ControlEven
     if (still == by_connection_.end()) {
       return;
     }
-    Stream& stream = streams_.at(still->second);
-    stream.welcomed = true;
-    stream.agent.deliver(event);
+    streams_.at(still->second).agent.deliver(event, connection);
   });
 }
 
@@ -194,8 +192,15 @@ void SimCoordinator::EndStream(int id, const std::string& text) {
   }
   by_connection_.erase(std::exchange(stream.connection, 0));
   stream.welcomed = false;
-  stream.agent.deliver(agent::CoordinatorLink{false, text});
+  stream.agent.deliver(agent::CoordinatorLink{false, text}, 0);
   queue_.After(random_.Delay(Duration(1), kRetry), [this, id] { Attach(id); });
+}
+
+void SimCoordinator::Seen(int id, server::ConnectionId connection) {
+  const auto stream = streams_.find(id);
+  if (stream != streams_.end() && stream->second.connection == connection) {
+    stream->second.welcomed = connection != 0;
+  }
 }
 
 std::vector<std::string> SimCoordinator::Jobs() const {

@@ -21,7 +21,8 @@ class SimCoordinator {
     std::string host;
     std::string data_address;
     std::function<std::vector<agent::EpochInfo>()> epochs;
-    std::function<void(agent::ControlEvent)> deliver;
+    // With the stream that the event came by; 0 if there is none.
+    std::function<void(agent::ControlEvent, server::ConnectionId)> deliver;
   };
 
   SimCoordinator(EventQueue& queue, Random& random, Duration delay_max)
@@ -33,6 +34,8 @@ class SimCoordinator {
   void AddAgent(int id, Agent agent);
   // Its process ended.
   void RemoveAgent(int id);
+  // The agent has seen an event of this stream. Before, what it tells is dropped.
+  void Seen(int id, server::ConnectionId connection);
   void Tell(int id, const agent::ControlMessage& message);
 
   // Jobs that it still knows; empty when all ranks have left.
