@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "agent/transport/ucx/library_log.h"
+#include "agent/transport/ucx/listener.h"
 #include "proto/frame.h"
 
 namespace maypole::agent {
@@ -30,7 +31,8 @@ std::vector<std::pair<const char*, std::string>> Settings(const UcxSelection& se
     // Idle connections over a dead link end after 2 to 3 s. With data in flight only the lease
     // above us helps.
     settings.insert(settings.end(), {{"KEEPIDLE", "1s"}, {"KEEPINTVL", "1s"}, {"KEEPCNT", "2"}});
-    // Else ucp_ep_create waits for the connection: seconds, or minutes where packets vanish.
+    // Else ucp_ep_create waits for the connection: seconds, or minutes where packets vanish. (There
+    // the loss is reported late; SYN_CNT would help, but set in code it breaks UCX 1.13's worker.)
     settings.emplace_back("CONN_NB", "y");
     // UCX 1.13 completes a zero-copy active message twice when its send meets a reset, and aborts:
     // 8 of 100 kills of a peer took the survivor along (uct_tcp_ep_sendv;
@@ -62,6 +64,9 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(const UcxSelection&
 }
 
 UcxWorker::~UcxWorker() {
+  if (fixed_port_ != 0) {
+    AwaitSentBytes(fixed_port_);
+  }
   if (worker_ != nullptr) {
     ucp_worker_destroy(worker_);
   }
@@ -115,6 +120,10 @@ absl::Status UcxWorker::OpenWorker(const UcxSelection& selection, std::uint16_t 
   }
   if (log.text().find("invalid configuration") != std::string::npos) {
     return absl::InternalError(absl::StrCat("UCX ignored a setting", log.Suffix()));
+  }
+  if (selection.has_tcp && port != 0) {
+    fixed_port_ = port;
+    ResetConnectionsOnClose(port);
   }
   return absl::OkStatus();
 }

@@ -20,6 +20,7 @@ class UcxWorker {
 
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
+  // Gives bytes that were sent a moment to leave.
   ~UcxWorker();
 
   ucp_worker_h get() const { return worker_; }
@@ -40,6 +41,7 @@ class UcxWorker {
   ucp_worker_h worker_ = nullptr;
   std::string address_;
   int event_fd_ = -1;
+  std::uint16_t fixed_port_ = 0;  // of TCP; 0: none
 };
 
 }  // namespace maypole::agent

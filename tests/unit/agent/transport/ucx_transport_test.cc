@@ -78,6 +78,45 @@ TEST(UcxTransport, APortInUseIsNamedAndAFreeOneIsTaken) {
   EXPECT_EQ(UcxTransport::Create(options).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Without our hand on UCX's listener, half of these ends would leave the port in TIME_WAIT for a
+// minute.
+TEST(UcxTransport, AFixedPortIsFreeAgainAtOnce) {
+  UcxTransportOptions options = Local();
+  UniqueFd holder;
+  options.port = TakePort(holder);
+  holder.Reset();
+  const auto make_fixed = [&] {
+    auto transport = UcxTransport::Create(options);
+    EXPECT_TRUE(transport.ok()) << transport.status();
+    return std::unique_ptr<Transport>(transport.ok() ? *std::move(transport) : nullptr);
+  };
+  for (int round = 0; round < 20; ++round) {
+    Station fixed({"fixed", make_fixed});
+    ASSERT_FALSE(HasFailure());
+    Station other({"ucx", MakeLocal});
+    ASSERT_TRUE(fixed.transport().Connect(1, other.transport().Address()).ok());
+    ASSERT_TRUE(other.transport().Connect(1, fixed.transport().Address()).ok());
+    other.Send(1, 0, 8);
+    while (fixed.arrivals.empty()) {
+      fixed.Poll();
+      other.Poll();
+    }
+    fixed.Drop(0);
+    // What it said before it ended arrives.
+    const TransferToken last = fixed.Send(1, 7, 1000);
+    while (!fixed.is_done(last)) {
+      fixed.Poll();
+    }
+    fixed.Destroy();
+    while (other.losses.empty()) {
+      other.Poll();
+    }
+    ASSERT_EQ(other.arrivals.size(), 1U);
+    EXPECT_EQ(other.arrivals[0].header.ordinal, 7U);
+    other.Drop(0);
+  }
+}
+
 TEST(UcxTransport, APayloadAboveTheLimitIsRefusedAndCounted) {
   const auto make_small = [] {
     UcxTransportOptions options = Local();
