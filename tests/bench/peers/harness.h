@@ -84,6 +84,10 @@ class Harness {
       : rank_(rank), ranks_(ranks), all_reduce_(std::move(all_reduce)), board_(MapBoard()) {}
 
   void Run() {
+    if (Variable("PEER_LATE", "0") == "1") {
+      Wait();
+      return;
+    }
     std::stringstream list(Variable("PEER_SIZES", "4096"));
     for (std::string size; std::getline(list, size, ',');) {
       Measure(std::stoull(size));
@@ -96,6 +100,26 @@ class Harness {
     float word = float(value);
     all_reduce_(&word, 1);
     return word;
+  }
+
+  void Wait() {
+    Sum(0);
+    if (rank_ == 0) {
+      sleep(1);
+    }
+    const double before = ProcessCpu();
+    Sum(0);
+    board_->cpu_seconds[rank_] = ProcessCpu() - before;
+    Sum(0);
+    if (rank_ == 0) {
+      double cpu = 0;
+      for (int rank = 1; rank < ranks_; ++rank) {
+        cpu += board_->cpu_seconds[rank];
+      }
+      std::printf("{\"bytes\": 0, \"waiting_cpu\": %.4f}\n", cpu / (ranks_ - 1));
+      std::fflush(stdout);
+    }
+    Sum(0);
   }
 
   void Check(float* data, std::size_t count) {

@@ -36,7 +36,7 @@ def measure(board, size):
     for _ in range(2):
         torch.distributed.all_reduce(data)
     fit = float(os.environ.get("PEER_SECONDS", "1")) * 2 / (time.monotonic() - start)
-    agreed = torch.tensor([min(max(fit, 10), MOST_ITERATIONS) if RANK == 0 else 0.0])
+    agreed = torch.tensor([float(min(max(fit, 10), MOST_ITERATIONS)) if RANK == 0 else 0.0])
     torch.distributed.all_reduce(agreed)
     iterations = int(agreed.item())
     for _ in range(min(3 + iterations // 10, 200)):
