@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "common/unique_fd.h"
@@ -21,7 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLarge = 4 << 20;
 
-enum class Role { kStreams, kSwallows, kIgnores };
+enum class Role { kStreams, kSwallows, kIgnores, kChatters };
 
 void WriteAddress(int fd, const std::string& address) {
   ASSERT_EQ(::send(fd, address.data(), address.size(), 0), static_cast<ssize_t>(address.size()));
@@ -49,6 +51,9 @@ std::string ReadAddress(int fd) {
     if (role == Role::kStreams && station.in_flight() < 4) {
       station.Send(1, 1, kLarge);
     }
+    if (role == Role::kChatters && station.in_flight() < 8) {
+      station.Send(1, 1, 200 << 10);
+    }
     for (; role != Role::kIgnores && handled < station.arrivals.size(); ++handled) {
       if (station.arrivals[handled].header.payload_bytes > 0) {
         station.Receive(handled);
@@ -74,6 +79,11 @@ class Child {
   ~Child() { Kill(); }
 
   int fd() const { return fd_.get(); }
+
+  void Stop() {
+    ::kill(pid_, SIGSTOP);
+    EXPECT_EQ(::waitpid(pid_, nullptr, WUNTRACED), pid_);
+  }
 
   void Kill() {
     if (pid_ > 0) {
@@ -125,20 +135,22 @@ TEST_P(TransportDeath, AKilledPeerIsReportedWithinASecondWhateverIsInFlight) {
   }
 }
 
-// A survivor's own send is often the first to meet the reset: the case in which UCX 1.13 aborted.
-TEST_P(TransportDeath, ManyKillsUnderAStreamOfSendsAreAllSurvived) {
-  for (int round = 0; round < 25; ++round) {
-    Child child(GetParam(), Role::kSwallows);
+// The survivor finds the reset with its own send, behind data that it can still read: there
+// UCX 1.13 aborts if it sends without a copy.
+TEST_P(TransportDeath, AKillThatASendMeetsFirstIsSurvived) {
+  for (int round = 0; round < 5; ++round) {
+    Child child(GetParam(), Role::kChatters);
     Station station(GetParam());
     const std::string address = ReadAddress(child.fd());
     WriteAddress(child.fd(), station.transport().Address());
     ASSERT_TRUE(station.transport().Connect(1, address).ok());
-    ASSERT_TRUE(PollUntil({&station}, [&] { return !station.arrivals.empty(); }));
-    station.Drop(0);
-    for (std::uint32_t i = 0; i < 40; ++i) {
-      station.Send(1, i, i % 4 == 0 ? kLarge : 256 << 10);
+    ASSERT_TRUE(PollUntil({&station}, [&] { return station.arrivals.size() > 10; }));
+    // It fills our socket; nothing that we could wait for tells when.
+    std::this_thread::sleep_for(50ms);
+    child.Stop();
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      station.Send(1, i, 200 << 10);
     }
-    ASSERT_TRUE(PollUntil({&station}, [&] { return station.done() > 2; }));
     child.Kill();
     ASSERT_TRUE(
         PollUntil({&station}, [&] { return !station.losses.empty() && station.in_flight() == 0; }));
