@@ -12,7 +12,7 @@ from conftest import ROOT
 
 @pytest.mark.parametrize("nodes, ranks_per_node", [(1, 1), (1, 2), (3, 1), (5, 1), (4, 2)])
 def test_every_dtype_and_op_gives_the_right_numbers_and_the_same_bytes(run_ranks, nodes, ranks_per_node):
-    run_ranks("numbers.py", nodes=nodes, ranks_per_node=ranks_per_node, seconds=90)
+    run_ranks("arithmetic.py", nodes=nodes, ranks_per_node=ranks_per_node, seconds=90)
 
 
 def test_ops_meet_by_name_in_whatever_order_they_come(run_ranks):
