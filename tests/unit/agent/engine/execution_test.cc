@@ -1,0 +1,389 @@
+#include "agent/engine/execution.h"
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "agent/reduce/work.h"
+#include "collective/make.h"
+#include "gtest/gtest.h"
+#include "tests/sim/sim_memory.h"
+#include "tests/sim/workload.h"
+
+namespace maypole::agent {
+namespace {
+
+using collective::Algorithm;
+using collective::Buffer;
+using collective::Step;
+using collective::StepKind;
+using sim::Bytes;
+
+constexpr std::uint64_t kTokenBase = std::uint64_t{5} << Execution::kTokenBits;
+
+enum class Place { kInPlace, kOverwrite, kShared };
+
+// The executions of all members of one op, with a hand that delivers: frames, payloads and works
+// wait here until somebody picks them.
+class Group {
+ public:
+  Group(Algorithm algorithm,
+        sim::OpSpec op,
+        std::uint32_t members,
+        std::uint32_t ranks,
+        Place place,
+        std::uint32_t seed)
+      : op_(std::move(op)), random_(seed), inputs_(seed) {
+    op_.algorithm = algorithm;
+    for (std::uint32_t m = 0; m < members; ++m) {
+      Member_& member = members_.emplace_back();
+      ExecutionSpec spec;
+      spec.plan = std::make_shared<Plan>(collective::MakeSchedule(
+          algorithm,
+          {.members = members, .self = Member(m), .elements = op_.elements, .slice_elements = 4}));
+      spec.dtype = op_.dtype;
+      spec.reduction = op_.reduction;
+      spec.world_size = members * ranks;
+      for (std::uint32_t r = 0; r < ranks; ++r) {
+        auto& tensor =
+            member.tensors.emplace_back(sim::MakeInput(inputs_, op_.dtype, op_.elements));
+        auto& copy = member.copies.emplace_back(std::make_unique<Bytes>(tensor->size()));
+        std::memcpy(copy->data(), tensor->data(), copy->size());
+        spec.locals.push_back({.input = tensor->view(),
+                               .in_place = place != Place::kShared,
+                               .restorable = place == Place::kInPlace});
+      }
+      if (place == Place::kShared) {
+        member.shared = memory_.AllocateResult(JobToken(1), member.copies[0]->size());
+        spec.shared_result = member.shared->view;
+      }
+      member.execution = std::make_unique<Execution>(std::move(spec), kTokenBase, memory_);
+    }
+    for (std::uint32_t m = 0; m < members; ++m) {
+      ExecutionOutput out;
+      members_[m].execution->Start(out);
+      Take(m, out);
+    }
+  }
+
+  // Does one of the things that wait, at random. False if nothing does.
+  bool StepOnce() {
+    if (pending_.empty()) {
+      return false;
+    }
+    std::swap(pending_[random_() % pending_.size()], pending_.back());
+    const auto what = std::move(pending_.back());
+    pending_.pop_back();
+    what();
+    return true;
+  }
+
+  Execution& execution(std::uint32_t member) { return *members_[member].execution; }
+
+  void Abort(std::uint32_t member) {
+    ExecutionOutput out;
+    execution(member).Abort(out);
+    Take(member, out);
+  }
+
+  void ExpectResults() {
+    std::vector<std::vector<const Bytes*>> inputs;
+    for (const Member_& member : members_) {
+      auto& of_member = inputs.emplace_back();
+      for (const auto& copy : member.copies) {
+        of_member.push_back(copy.get());
+      }
+    }
+    const std::vector<std::byte> expected = sim::ExpectedResult(op_, inputs);
+    for (const Member_& member : members_) {
+      EXPECT_TRUE(member.execution->Succeeded());
+      for (std::size_t r = 0; r < member.tensors.size(); ++r) {
+        const std::byte* result =
+            member.shared ? member.shared->view.address : member.tensors[r]->data();
+        EXPECT_EQ(std::memcmp(result, expected.data(), expected.size()), 0) << "rank " << r;
+        EXPECT_TRUE(!member.shared || *member.tensors[r] == *member.copies[r]);
+      }
+    }
+  }
+
+  bool InputsAreAsSubmitted(std::uint32_t member) const {
+    const Member_& of = members_[member];
+    return std::equal(
+        of.tensors.begin(), of.tensors.end(), of.copies.begin(), [](auto& a, auto& b) {
+          return *a == *b;
+        });
+  }
+
+  std::size_t scratch_in_use() {
+    for (Member_& member : members_) {
+      member.execution.reset();
+    }
+    return memory_.scratch_in_use();
+  }
+
+  std::size_t sends_waiting() const { return sends_.size(); }
+
+ private:
+  struct Member_ {
+    std::unique_ptr<Execution> execution;
+    std::vector<std::unique_ptr<Bytes>> tensors;
+    std::vector<std::unique_ptr<Bytes>> copies;
+    std::optional<SharedResult> shared;
+  };
+
+  struct Sent {
+    std::uint32_t from = 0;
+    QueuedSend send;
+  };
+
+  void Take(std::uint32_t m, ExecutionOutput& out) {
+    for (const QueuedSend& send : out.sends) {
+      const ArrivalId arrival = next_arrival_++;
+      sends_[arrival] = {m, send};
+      pending_.emplace_back([this, m, send, arrival] {
+        ExecutionOutput more;
+        const std::uint32_t to = send.peer.value();
+        EXPECT_TRUE(
+            execution(to).OnArrival(Member(m), send.ordinal, arrival, send.payload.bytes, more));
+        Take(to, more);
+      });
+    }
+    for (const Action& action : out.actions) {
+      if (const auto* work = std::get_if<RunWork>(&action)) {
+        pending_.emplace_back([this, m, work = *work] {
+          ReduceReference(work.work);
+          Done(m, work.token);
+        });
+      } else if (const auto* receive = std::get_if<ReceivePayload>(&action)) {
+        pending_.emplace_back([this, m, receive = *receive] {
+          const Sent sent = sends_.at(receive.arrival);
+          sends_.erase(receive.arrival);
+          ASSERT_EQ(receive.target.bytes, sent.send.payload.bytes);
+          std::memcpy(receive.target.address, sent.send.payload.address, receive.target.bytes);
+          Done(m, receive.token);
+          Done(sent.from, sent.send.token);
+        });
+      } else if (const auto* drop = std::get_if<DropPayload>(&action)) {
+        pending_.emplace_back([this, arrival = drop->arrival] {
+          const Sent sent = sends_.at(arrival);
+          sends_.erase(arrival);
+          Done(sent.from, sent.send.token);
+        });
+      }
+    }
+  }
+
+  void Done(std::uint32_t m, std::uint64_t token) {
+    ExecutionOutput out;
+    execution(m).OnTokenDone(token, true, out);
+    Take(m, out);
+  }
+
+  sim::OpSpec op_;
+  std::mt19937 random_;
+  sim::Random inputs_;
+  sim::Regions regions_;
+  sim::SimMemory memory_{regions_};
+  std::vector<Member_> members_;
+  std::vector<std::function<void()>> pending_;
+  std::map<ArrivalId, Sent> sends_;
+  ArrivalId next_arrival_ = 1;
+};
+
+class ExecutionOfEachAlgorithmTest : public testing::TestWithParam<Algorithm> {};
+
+TEST_P(ExecutionOfEachAlgorithmTest, GivesTheRightBitsInAnyOrderOfEvents) {
+  std::uint32_t seed = 0;
+  for (const std::uint32_t members : {1, 2, 3, 5}) {
+    for (const ElementCount elements : {0U, 1U, members - 1, members, members + 1, 61U}) {
+      for (const Place place : {Place::kInPlace, Place::kOverwrite, Place::kShared}) {
+        const DType dtype = static_cast<DType>(seed % kDTypeCount);
+        const Reduction reduction = static_cast<Reduction>(seed % kReductionCount);
+        SCOPED_TRACE(testing::Message() << members << " members, " << elements << " elements of "
+                                        << Name(dtype) << ", " << Name(reduction));
+        Group group(GetParam(),
+                    {.dtype = dtype, .reduction = reduction, .elements = elements},
+                    members,
+                    1 + seed % 3,
+                    place,
+                    seed);
+        while (group.StepOnce()) {
+        }
+        group.ExpectResults();
+        EXPECT_EQ(group.scratch_in_use(), 0);
+        ++seed;
+      }
+    }
+  }
+}
+
+TEST_P(ExecutionOfEachAlgorithmTest, AbortedAnywhereItRestoresTheInputsOnceNothingReadsThem) {
+  for (int steps = 0; steps < 120; ++steps) {
+    Group group(GetParam(), {.elements = 29}, 3, 2, Place::kInPlace, 7);
+    for (int i = 0; i < steps; ++i) {
+      group.StepOnce();
+    }
+    if (group.execution(1).Succeeded()) {
+      break;
+    }
+    group.Abort(1);
+    while (!group.execution(1).Drained()) {
+      // A receiver that has not begun to fetch has to be aborted too before the sends can end.
+      if (!group.StepOnce()) {
+        ASSERT_FALSE(group.execution(0).aborted());
+        group.Abort(0);
+        group.Abort(2);
+      }
+    }
+    EXPECT_TRUE(group.execution(1).Restored());
+    EXPECT_TRUE(group.InputsAreAsSubmitted(1)) << "after " << steps;
+    while (group.StepOnce()) {
+    }
+    EXPECT_TRUE(group.InputsAreAsSubmitted(1)) << "after " << steps;
+    EXPECT_EQ(group.scratch_in_use(), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms,
+                         ExecutionOfEachAlgorithmTest,
+                         testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive),
+                         [](const auto& of) { return std::string(Name(of.param)); });
+
+// One execution by hand.
+class ExecutionTest : public testing::Test {
+ protected:
+  std::unique_ptr<Execution> Make(collective::Schedule schedule, bool restorable = true) {
+    ExecutionSpec spec;
+    spec.plan = std::make_shared<Plan>(std::move(schedule));
+    spec.world_size = 2;
+    spec.locals.push_back({.input = tensor_.view(), .in_place = true, .restorable = restorable});
+    auto execution = std::make_unique<Execution>(std::move(spec), kTokenBase, memory_);
+    execution->Start(out_);
+    return execution;
+  }
+
+  static collective::Schedule Ring() {
+    return collective::MakeSchedule(
+        Algorithm::kRing, {.members = 2, .self = Member(0), .elements = 8, .slice_elements = 100});
+  }
+
+  template <typename T>
+  std::vector<T> Taken() {
+    std::vector<T> found;
+    for (const Action& action : std::exchange(out_.actions, {})) {
+      if (const T* wanted = std::get_if<T>(&action)) {
+        found.push_back(*wanted);
+      }
+    }
+    return found;
+  }
+
+  sim::Regions regions_;
+  sim::SimMemory memory_{regions_};
+  Bytes tensor_{8 * sizeof(float)};
+  ExecutionOutput out_;
+};
+
+TEST_F(ExecutionTest, AFrameOfTheWrongSizeIsDropped) {
+  const auto execution = Make(Ring());
+  EXPECT_FALSE(execution->OnArrival(Member(1), 0, 77, 15, out_));
+  EXPECT_EQ(Taken<DropPayload>().at(0).arrival, 77);
+  EXPECT_TRUE(execution->OnArrival(Member(1), 0, 78, 16, out_));
+  EXPECT_EQ(Taken<ReceivePayload>().at(0).arrival, 78);
+}
+
+TEST_F(ExecutionTest, AFrameThatNoStepWaitsForIsDropped) {
+  const auto execution = Make(Ring());
+  EXPECT_FALSE(execution->OnArrival(Member(1), 9, 77, 16, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(0), 0, 78, 16, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(1000), 0, 79, 16, out_));
+  EXPECT_EQ(Taken<DropPayload>().size(), 3);
+}
+
+TEST_F(ExecutionTest, AFrameSentTwiceIsDroppedTheSecondTime) {
+  const auto execution = Make(Ring());
+  EXPECT_TRUE(execution->OnArrival(Member(1), 0, 77, 16, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(1), 0, 78, 16, out_));
+  EXPECT_EQ(Taken<DropPayload>().at(0).arrival, 78);
+}
+
+TEST_F(ExecutionTest, AfterAnAbortFramesAreDroppedWithoutComplaint) {
+  const auto execution = Make(Ring());
+  execution->Abort(out_);
+  EXPECT_TRUE(execution->OnArrival(Member(1), 0, 77, 16, out_));
+  EXPECT_EQ(Taken<DropPayload>().at(0).arrival, 77);
+}
+
+TEST_F(ExecutionTest, ALoneRanksInputIsSentFromWhereItLies) {
+  const auto execution = Make(Ring());
+  ASSERT_EQ(out_.sends.size(), 1);
+  EXPECT_EQ(out_.sends[0].payload.address, tensor_.data());
+  EXPECT_EQ(memory_.scratch_in_use(), 0);
+}
+
+TEST_F(ExecutionTest, IsNotRestoredWhileASendReadsTheTensor) {
+  const auto execution = Make(Ring());
+  execution->Abort(out_);
+  EXPECT_FALSE(execution->Restored());
+  execution->OnTokenDone(out_.sends[0].token, false, out_);
+  EXPECT_TRUE(execution->Restored());
+  EXPECT_TRUE(execution->Drained());
+}
+
+TEST_F(ExecutionTest, ALoneAgentPutsNothingAside) {
+  const auto execution =
+      Make(collective::MakeSchedule(Algorithm::kRing, {.members = 1, .elements = 8}));
+  for (const RunWork& run : Taken<RunWork>()) {
+    EXPECT_TRUE(run.work.saves.empty());
+  }
+  EXPECT_EQ(memory_.scratch_in_use(), 0);
+}
+
+TEST_F(ExecutionTest, AnInputThatMayBeOverwrittenIsReceivedInto) {
+  const auto execution = Make(Ring(), /*restorable=*/false);
+  execution->OnArrival(Member(1), 1, 77, 16, out_);
+  EXPECT_EQ(Taken<ReceivePayload>().at(0).target.address, tensor_.data());
+  EXPECT_EQ(memory_.scratch_in_use(), 0);
+}
+
+TEST_F(ExecutionTest, AFailedTransferIsTold) {
+  const auto execution = Make(Ring());
+  EXPECT_FALSE(execution->transfer_failed());
+  execution->OnTokenDone(out_.sends[0].token, false, out_);
+  EXPECT_TRUE(execution->transfer_failed());
+  EXPECT_FALSE(execution->Succeeded());
+}
+
+TEST_F(ExecutionTest, AwaitsThePeersWhoseFramesAreMissing) {
+  const auto execution = Make(Ring());
+  EXPECT_EQ(execution->AwaitedPeers(), std::vector{Member(1)});
+  execution->OnArrival(Member(1), 0, 77, 16, out_);
+  execution->OnArrival(Member(1), 1, 78, 16, out_);
+  EXPECT_TRUE(execution->AwaitedPeers().empty());
+}
+
+// No maker has a receive into kPartial that must wait, but a schedule may.
+TEST_F(ExecutionTest, APartialSumMayArriveBeforeItsTurn) {
+  collective::Schedule schedule{.self = Member(0), .members = 2, .elements = 8};
+  schedule.steps = {
+      Step{.kind = StepKind::kSend, .peer = Member(1), .range = {0, 8}},
+      Step{.kind = StepKind::kReceive,
+           .target = Buffer::kPartial,
+           .peer = Member(1),
+           .range = {0, 8},
+           .after = {0, collective::kNoStep}},
+      Step{.kind = StepKind::kReduce, .range = {0, 8}, .after = {1, collective::kNoStep}}};
+  const auto execution = Make(schedule);
+  execution->OnArrival(Member(1), 0, 77, 32, out_);
+  const auto receives = Taken<ReceivePayload>();
+  ASSERT_EQ(receives.size(), 1);
+  execution->OnTokenDone(receives[0].token, true, out_);
+  EXPECT_TRUE(Taken<RunWork>().empty());
+  execution->OnTokenDone(out_.sends[0].token, true, out_);
+  EXPECT_EQ(Taken<RunWork>().size(), 1);
+}
+
+}  // namespace
+}  // namespace maypole::agent

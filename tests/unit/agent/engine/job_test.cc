@@ -1,0 +1,268 @@
+// Ops of one job, and what happens to them when somebody leaves or dies.
+
+#include "agent/engine/job.h"
+
+#include "tests/unit/agent/engine/core_fixture.h"
+
+namespace maypole::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+class JobTest : public CoreFixture {
+ protected:
+  void SubmitBoth(const std::string& name, ElementCount elements = 8) {
+    Submit(Op(kRank0, name, elements));
+    Submit(Op(kRank1, name, elements));
+  }
+
+  void RankOfBLeft(std::uint32_t rank) {
+    FrameHeader header = FromB(FrameKind::kJobFailed);
+    header.flags = kRankLeft;
+    header.op = rank;
+    Arrive(header, EncodeOutcome({ErrorCode::kPeerLost, "closed its session", {}}));
+  }
+};
+
+TEST_F(JobTest, AnOpIsAnnouncedOnceAllLocalRanksHaveSubmittedIt) {
+  FormJob();
+  Submit(Op(kRank0, "x"));
+  EXPECT_THAT(Frames(FrameKind::kAnnounce), IsEmpty());
+  Submit(Op(kRank1, "x"));
+  const auto frames = Frames(FrameKind::kAnnounce);
+  ASSERT_THAT(frames, SizeIs(1));
+  EXPECT_EQ(frames[0].header.op, HashName("x"));
+  EXPECT_EQ(frames[0].header.flags, 0);
+}
+
+TEST_F(JobTest, NoDataMovesBeforeAllMembersHaveAnnounced) {
+  FormJob();
+  SubmitBoth("x");
+  EXPECT_THAT(Taken<RunWork>(), IsEmpty());
+  AnnounceFromB("x");
+  EXPECT_THAT(Taken<RunWork>(), Not(IsEmpty()));
+}
+
+TEST_F(JobTest, TheUsesOfANameAreCounted) {
+  FormJob();
+  SubmitBoth("x");
+  SubmitBoth("x");
+  const auto frames = Frames(FrameKind::kAnnounce);
+  ASSERT_THAT(frames, SizeIs(2));
+  EXPECT_EQ(frames[0].header.occurrence, 0);
+  EXPECT_EQ(frames[1].header.occurrence, 1);
+}
+
+TEST_F(JobTest, AMismatchIsToldToAllLocalRanks) {
+  FormJob();
+  SubmitBoth("x", 8);
+  AnnounceFromB("x", 9);
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[0].outcome, done[1].outcome);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("ranks 0, 1 have 8, ranks 2, 3 have 9"));
+  EXPECT_FALSE(core_->Busy());
+}
+
+TEST_F(JobTest, AMissedDeadlineNamesWhoHasNotSubmitted) {
+  FormJob();
+  Submission op = Op(kRank0, "x");
+  op.timeout = milliseconds(500);
+  Submit(op);
+  AnnounceFromB("x");
+  Advance(milliseconds(700));
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kTimeout);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("rank 1 on a (host host-a) has not submitted it"));
+  EXPECT_EQ(done[0].outcome.culprits, "waiting_ranks=1;hosts=host-a");
+  Submit(Op(kRank1, "x"));
+  EXPECT_EQ(Taken<CompleteOp>().at(0).outcome, done[0].outcome);
+}
+
+TEST_F(JobTest, AStalledOpIsReportedOnceByNameAndRank) {
+  FormJob();
+  Submit(Op(kRank0, "x"));
+  for (int i = 0; i < 80; ++i) {
+    Advance(milliseconds(100));
+    Arrive(FromB(FrameKind::kHeartbeat));
+  }
+  const auto lines = Taken<LogLine>();
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_THAT(lines[0].text, HasSubstr("all_reduce \"x\" #0 has waited"));
+  EXPECT_THAT(lines[0].text, HasSubstr("rank 1 on a (host host-a) and ranks 2, 3 on b"));
+}
+
+TEST_F(JobTest, NewsAboutAStalledOpFollowWhatIsSubmitted) {
+  FormJob();
+  AnnounceFromB("x");  // the op is known here before any local rank submits it
+  Advance(milliseconds(1500));
+  EXPECT_THAT(Frames(FrameKind::kAnnounce), IsEmpty());
+  Submit(Op(kRank1, "x"));
+  Advance(milliseconds(500));
+  const auto news = Frames(FrameKind::kAnnounce);
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_EQ(news[0].header.flags, kAnnouncePartial);
+  EXPECT_EQ(DecodeAnnounce(news[0].body)->groups.at(0).ranks, std::vector{Rank(1)});
+}
+
+TEST_F(JobTest, ADeathFailsWhatHasNotStartedAndTellsTheMembersThatHoldItsAnnounce) {
+  FormJob();
+  SubmitBoth("announced");
+  Submit(Op(kRank0, "collecting"));
+  Taken<CompleteOp>();
+  core_->OnClient(ClientGone{kRank1, true, "its process ended"}, now_);
+  std::vector<Action> actions = core_->TakeActions();
+  actions_ = actions;
+  const auto aborts = Frames(FrameKind::kAbort);
+  ASSERT_THAT(aborts, SizeIs(1));
+  EXPECT_EQ(aborts[0].header.op, HashName("announced"));
+  actions_ = actions;
+  EXPECT_THAT(Frames(FrameKind::kJobFailed), SizeIs(1));
+  actions_ = actions;
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("rank 1 on a (host host-a) was lost"));
+  EXPECT_FALSE(core_->Busy());
+}
+
+TEST_F(JobTest, AfterTheJobFailedEverySubmissionGetsTheError) {
+  FormJob();
+  core_->OnClient(ClientGone{kRank1, true, "its process ended"}, now_);
+  EXPECT_THAT(Taken<FailSession>(), SizeIs(1));
+  Submit(Op(kRank0, "x"));
+  EXPECT_EQ(Taken<CompleteOp>().at(0).outcome.code, ErrorCode::kPeerLost);
+}
+
+TEST_F(JobTest, NewsAfterTheJobFailedStartNothing) {
+  FormJob();
+  core_->OnClient(ClientGone{kRank1, true, "its process ended"}, now_);
+  AnnounceFromB("x");
+  Arrive(FromB(FrameKind::kAbort, "y"), EncodeOutcome({ErrorCode::kTimeout, "late", {}}));
+  EXPECT_FALSE(core_->Busy());
+  core_->OnClient(ClientGone{kRank0, false, "closed"}, now_);
+  EXPECT_THAT(core_->Epochs(), IsEmpty());
+}
+
+TEST_F(JobTest, ARankThatLeavesTellsFirstWhatItHasSubmitted) {
+  FormJob();
+  Submit(Op(kRank0, "x"));
+  Taken<SendFrame>();
+  core_->OnClient(ClientGone{kRank0, false, "closed"}, now_);
+  const auto frames = Taken<SendFrame>();
+  ASSERT_THAT(frames, SizeIs(2));
+  EXPECT_EQ(frames[0].header.kind, FrameKind::kAnnounce);
+  EXPECT_EQ(frames[0].header.flags, kAnnouncePartial);
+  EXPECT_EQ(frames[1].header.flags, kRankLeft);
+}
+
+TEST_F(JobTest, ARankThatLeftFailsOnlyWhatItNeverSubmitted) {
+  FormJob();
+  SubmitBoth("it submitted");
+  SubmitBoth("it did not");
+  FrameHeader news = FromB(FrameKind::kAnnounce, "it submitted");
+  news.flags = kAnnouncePartial;
+  Arrive(news, EncodeAnnounce({"it submitted", 1, {{{.elements = 8}, {Rank(3)}}}}));
+  Taken<CompleteOp>();
+  RankOfBLeft(3);
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("\"it did not\" #0 can never complete: rank 3 on b"));
+}
+
+TEST_F(JobTest, MemoryOfARankThatLeftIsKeptWhileAnOpMayStillReadIt) {
+  FormJob();
+  SubmitBoth("x");
+  core_->OnClient(ClientGone{kRank0, false, "closed"}, now_);
+  EXPECT_THAT(Taken<ReleaseSession>(), IsEmpty());
+  Arrive(FromB(FrameKind::kAbort, "x"), EncodeOutcome({ErrorCode::kTimeout, "late", {}}));
+  EXPECT_THAT(Taken<ReleaseSession>(), SizeIs(1));
+}
+
+TEST_F(JobTest, AnAgentWhoseRanksHaveAllLeftMayFallSilent) {
+  FormJob();
+  RankOfBLeft(2);
+  RankOfBLeft(3);
+  Advance(seconds(20));
+  EXPECT_THAT(Taken<DisconnectPeer>(), IsEmpty());
+}
+
+TEST_F(JobTest, ALoneAgentFinishesWhatItBeganWhateverTheDeadline) {
+  FormJob(/*with_b=*/false);
+  Submission op = Op(kRank0, "x");
+  op.timeout = milliseconds(100);
+  Submit(op);
+  Submit(Op(kRank1, "x"));
+  const auto works = Taken<RunWork>();
+  ASSERT_THAT(works, Not(IsEmpty()));
+  Advance(seconds(1));
+  EXPECT_THAT(Taken<CompleteOp>(), IsEmpty());
+  for (const RunWork& work : works) {
+    core_->OnWorkDone(work.token, now_);
+  }
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_TRUE(done[0].outcome.ok());
+}
+
+TEST_F(JobTest, AnAbortBeforeTheSubmissionsIsToldToEachOfThem) {
+  FormJob();
+  const Outcome outcome{ErrorCode::kTimeout, "too late", "waiting_ranks=0"};
+  Arrive(FromB(FrameKind::kAbort, "x"), EncodeOutcome(outcome));
+  EXPECT_FALSE(core_->Busy());
+  SubmitBoth("x");
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[1].outcome, outcome);
+  SubmitBoth("x");  // the next use of the name is another op
+  EXPECT_THAT(Taken<CompleteOp>(), IsEmpty());
+}
+
+TEST_F(JobTest, TooManyNamesAreRefusedWithTheRemedy) {
+  CoreOptions options;
+  options.names_per_job_max = 2;
+  Restart(options);
+  FormJob();
+  for (const char* name : {"x", "y", "x", "z"}) {
+    Submit(Op(kRank0, name));
+  }
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("same name in every step"));
+}
+
+TEST_F(JobTest, NoMemoryForASharedResultIsAnErrorForEveryMember) {
+  FormJob();
+  memory_.RefuseResults(1);
+  for (const SessionId session : {kRank0, kRank1}) {
+    Submission op = Op(session, "x");
+    op.shared_result = true;
+    Submit(op);
+  }
+  Taken<SendFrame>();
+  AnnounceFromB("x");
+  std::vector<Action> actions = core_->TakeActions();
+  actions_ = actions;
+  EXPECT_THAT(Frames(FrameKind::kAbort), SizeIs(1));
+  actions_ = actions;
+  EXPECT_EQ(Taken<CompleteOp>().at(0).outcome.code, ErrorCode::kResourceExhausted);
+}
+
+TEST_F(JobTest, WaitingTellsForWhom) {
+  FormJob();
+  SubmitBoth("x");
+  now_ += seconds(2);
+  const auto waiting = core_->Waiting(now_);
+  ASSERT_THAT(waiting, SizeIs(1));
+  EXPECT_EQ(waiting[0].op.missing, (std::vector{Rank(2), Rank(3)}));
+  EXPECT_EQ(waiting[0].op.waited, seconds(2));
+}
+
+}  // namespace
+}  // namespace maypole::agent

@@ -1,0 +1,113 @@
+#include "agent/engine/matching.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace maypole::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<Rank> Ranks(std::initializer_list<std::uint32_t> numbers) {
+  std::vector<Rank> ranks;
+  for (const std::uint32_t number : numbers) {
+    ranks.emplace_back(number);
+  }
+  return ranks;
+}
+
+OpShape Shape() {
+  return {.collective = 0,
+          .dtype = DType::kF32,
+          .reduction = Reduction::kSum,
+          .algorithm = 0,
+          .elements = 100};
+}
+
+std::vector<std::optional<Announce>> TwoMembers(OpShape first, OpShape second) {
+  return {Announce{"layer1", 4096, {{first, Ranks({0, 1})}}},
+          Announce{"layer1", 4096, {{second, Ranks({2, 3})}}}};
+}
+
+TEST(MatchingTest, FormatsRanksForPeople) {
+  EXPECT_EQ(FormatRanks(Ranks({3})), "rank 3");
+  EXPECT_EQ(FormatRanks(Ranks({1, 0})), "ranks 0, 1");
+  EXPECT_EQ(FormatRanks(Ranks({5, 2, 0, 1})), "ranks 0-2, 5");
+  EXPECT_EQ(FormatRanks(Ranks({0, 2, 3, 4, 7, 8})), "ranks 0, 2-4, 7, 8");
+}
+
+TEST(MatchingTest, ListsRanksForPrograms) {
+  EXPECT_EQ(ListRanks(Ranks({5, 2, 0})), "ranks=0,2,5");
+}
+
+TEST(MatchingTest, HashIsThatOfFnv1a) {
+  EXPECT_EQ(HashName(""), 0xcbf29ce484222325);
+  EXPECT_EQ(HashName("a"), 0xaf63dc4c8601ec8c);
+}
+
+TEST(MatchingTest, EqualAnnouncesAgree) {
+  EXPECT_FALSE(FindMismatch(0, TwoMembers(Shape(), Shape())));
+}
+
+TEST(MatchingTest, RefusalNamesOpFieldAndBothGroupsWithTheirValues) {
+  OpShape other = Shape();
+  other.elements = 101;
+  const auto refusal = FindMismatch(7, TwoMembers(Shape(), other));
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, ErrorCode::kMismatch);
+  EXPECT_EQ(refusal->text,
+            "all_reduce \"layer1\" #7 was refused before any byte moved: the ranks disagree on "
+            "count: ranks 0, 1 have 100, ranks 2, 3 have 101");
+}
+
+TEST(MatchingTest, EveryFieldIsCompared) {
+  const auto text_with = [](auto change) {
+    auto announces = TwoMembers(Shape(), Shape());
+    change(*announces[1]);
+    const auto refusal = FindMismatch(0, announces);
+    return refusal ? refusal->text : std::string("agreed");
+  };
+  const auto shape = [](Announce& a) -> OpShape& { return a.groups[0].shape; };
+  EXPECT_THAT(text_with([&](Announce& a) { shape(a).dtype = DType::kF16; }),
+              HasSubstr("dtype: ranks 0, 1 have f32, ranks 2, 3 have f16"));
+  EXPECT_THAT(text_with([&](Announce& a) { shape(a).reduction = Reduction::kMax; }),
+              HasSubstr("reduction: ranks 0, 1 have sum, ranks 2, 3 have max"));
+  EXPECT_THAT(text_with([&](Announce& a) { shape(a).algorithm = 1; }),
+              HasSubstr("algorithm: ranks 0, 1 have auto, ranks 2, 3 have ring"));
+  EXPECT_THAT(text_with([&](Announce& a) { shape(a).collective = 1; }),
+              HasSubstr("collective: ranks 0, 1 have all_reduce, ranks 2, 3 have barrier"));
+  EXPECT_THAT(text_with([&](Announce& a) { a.slice_bytes = 1; }), HasSubstr("--slice-bytes"));
+  EXPECT_THAT(text_with([&](Announce& a) { a.name = "layer2"; }), HasSubstr("name: "));
+}
+
+TEST(MatchingTest, OnlyWhatDiffersIsNamed) {
+  OpShape other = Shape();
+  other.elements = 101;
+  other.dtype = DType::kI8;
+  const std::string text = FindMismatch(0, TwoMembers(Shape(), other))->text;
+  EXPECT_THAT(text, HasSubstr("dtype: "));
+  EXPECT_THAT(text, HasSubstr("; count: "));
+  EXPECT_THAT(text, Not(HasSubstr("reduction")));
+}
+
+TEST(MatchingTest, ADifferenceWithinOneAgentIsFoundToo) {
+  OpShape other = Shape();
+  other.elements = 5;
+  const std::vector<std::optional<Announce>> announces = {
+      Announce{"x", 4096, {{Shape(), Ranks({0, 2})}, {other, Ranks({1})}}}};
+  EXPECT_THAT(FindMismatch(0, announces)->text, HasSubstr("ranks 0, 2 have 100, rank 1 has 5"));
+}
+
+TEST(MatchingTest, GroupsOfSeveralMembersWithTheSameValueAreOne) {
+  OpShape other = Shape();
+  other.elements = 5;
+  const std::vector<std::optional<Announce>> announces = {
+      Announce{"x", 4096, {{other, Ranks({4})}}},
+      Announce{"x", 4096, {{Shape(), Ranks({0, 1})}}},
+      Announce{"x", 4096, {{Shape(), Ranks({2})}, {other, Ranks({3})}}}};
+  EXPECT_THAT(FindMismatch(0, announces)->text, HasSubstr("ranks 0-2 have 100, ranks 3, 4 have 5"));
+}
+
+}  // namespace
+}  // namespace maypole::agent
