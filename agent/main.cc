@@ -10,6 +10,8 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/signals.h"
+#include "proto/control.h"
+#include "proto/text.h"
 
 namespace maypole::agent {
 namespace {
@@ -19,10 +21,23 @@ std::string HostName() {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
 }
 
+absl::Status SetNode(const std::string& text, AgentOptions& agent) {
+  if (text.empty() || text.size() > kNodeNameBytesMax || !IsPrintableUtf8(text)) {
+    return absl::InvalidArgumentError("a node's name is 1 to " + std::to_string(kNodeNameBytesMax) +
+                                      " bytes of printable UTF-8");
+  }
+  agent.core.node = text;
+  return absl::OkStatus();
+}
+
 void Declare(daemon::Options& options, AgentOptions& agent) {
   using std::chrono::milliseconds;
   options.HostPort("coordinator", &agent.coordinator, "the coordinator's gRPC address");
-  options.Text("node", "NAME", &agent.core.node, "stable name of this node, unique in the cluster");
+  options.Custom({.name = "node",
+                  .form = "NAME",
+                  .default_text = agent.core.node,
+                  .help = "stable name of this node, unique in the cluster",
+                  .apply = [&agent](const std::string& text) { return SetNode(text, agent); }});
   options.Text(
       "socket", "PATH", &agent.socket, "Unix socket for the training processes of this node");
   options.Text("interface",

@@ -1,13 +1,22 @@
 #include "daemon/http_endpoint.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <array>
+#include <chrono>
 #include <iterator>
+#include <memory>
+#include <stop_token>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <civetweb.h>
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
+
+#include "common/unique_fd.h"
 
 namespace maypole::daemon {
 namespace {
@@ -61,6 +70,28 @@ std::string ListenText(const std::string& address, std::uint16_t port) {
   return (is_v6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
 }
 
+void Knock(const std::string& address, std::uint16_t port) {
+  const addrinfo hints{.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    return;
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  const UniqueFd knocker(socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  (void)connect(knocker.get(), found->ai_addr, found->ai_addrlen);
+}
+
+// civetweb looks whether it is to stop when somebody connects, else every two seconds.
+void StopSoon(mg_context* context, const std::string& address, std::uint16_t port) {
+  const std::jthread knocking([&](const std::stop_token& stopped) {
+    while (!stopped.stop_requested()) {
+      Knock(address, port);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  mg_stop(context);
+}
+
 }  // namespace
 
 struct HttpEndpoint::Server {
@@ -70,7 +101,7 @@ struct HttpEndpoint::Server {
 
   ~Server() {
     if (context != nullptr) {
-      mg_stop(context);
+      StopSoon(context, options.listen, port);
     }
   }
 
