@@ -1,0 +1,267 @@
+// Somebody dies, hangs or leaves while all-reduces run: the others are told whom they lost, in
+// time, and stay told; then the name of the job is free again.
+#include <signal.h>
+
+#include <atomic>
+#include <future>
+
+#include <gmock/gmock.h>
+
+#include "tests/support/integration_test.h"
+#include "tests/support/ops.h"
+#include "tests/support/process_facts.h"
+#include "tests/support/rank_process.h"
+#include "tests/support/test_cluster.h"
+
+namespace maypole::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::size_t kCount = 1 << 20;
+constexpr int kOpsBeforeFault = 10;
+
+struct Ending {
+  std::string text;
+  double seconds = 0;  // after the fault
+};
+
+class LossTest : public IntegrationTest {
+ protected:
+  // Reduces again and again until an error.
+  static std::string ReduceUntilError(Session& session, const std::function<void()>& after_each) {
+    const auto tensor = session.Allocate<float>(kCount);
+    std::string text = "ok";
+    while (text == "ok") {
+      text = TextOfError([&] { session.AllReduce(tensor, {.name = "gradient"}).Wait(); });
+      after_each();
+    }
+    return text;
+  }
+
+  // All sessions reduce until an error; `fault` happens in the midst of it.
+  static std::vector<Ending> EndingsOf(std::vector<Session>& sessions,
+                                       const std::function<void()>& fault) {
+    std::atomic<int> ops = 0;
+    Stopwatch watch;
+    std::vector<std::future<Ending>> running;
+    for (Session& session : sessions) {
+      running.push_back(std::async(std::launch::async, [&] {
+        const std::string text = ReduceUntilError(session, [&] { ++ops; });
+        return Ending{text, watch.Seconds()};
+      }));
+    }
+    EXPECT_TRUE(Eventually([&] { return ops > kOpsBeforeFault; }));
+    const double at = watch.Seconds();
+    fault();
+    std::vector<Ending> endings;
+    for (auto& one : running) {
+      endings.push_back(one.get());
+      endings.back().seconds -= at;
+    }
+    return endings;
+  }
+
+  // Every later call has the same culprits as the first failure.
+  static void ExpectStaysFailed(Session& session, const std::string& text) {
+    const std::string culprits = text.substr(text.rfind('['));
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_THAT(TextOfError([&] { session.Barrier().Wait(); }),
+                  AllOf(StartsWith("peer lost: "), HasSubstr(culprits)));
+    }
+    EXPECT_THAT(TextOfError([&] { session.Allocate<float>(100); }),
+                AllOf(StartsWith("peer lost: "), HasSubstr(culprits)));
+  }
+
+  static RankProcess RankThatReduces(const TestCluster& cluster,
+                                     std::uint32_t node,
+                                     std::uint32_t rank,
+                                     std::uint32_t world_size) {
+    return RankProcess([&cluster, node, rank, world_size](const RankProcess::Say& say) {
+      Session session = cluster.Connect(node, rank, world_size);
+      int ops = 0;
+      say(ReduceUntilError(session, [&] {
+        if (++ops == kOpsBeforeFault) {
+          say("running");
+        }
+      }));
+    });
+  }
+
+  static std::vector<Session> ConnectOthers(const TestCluster& cluster,
+                                            std::uint32_t ranks_per_node,
+                                            std::uint32_t but) {
+    const std::uint32_t world_size = cluster.nodes() * ranks_per_node;
+    std::vector<std::future<Session>> joining;
+    for (std::uint32_t rank = 0; rank < world_size; ++rank) {
+      if (rank != but) {
+        joining.push_back(
+            std::async(std::launch::async, [&cluster, rank, ranks_per_node, world_size] {
+              return cluster.Connect(rank / ranks_per_node, rank, world_size);
+            }));
+      }
+    }
+    std::vector<Session> sessions;
+    for (auto& one : joining) {
+      sessions.push_back(one.get());
+    }
+    return sessions;
+  }
+};
+
+TEST_F(LossTest, AKilledRankIsNamedToAllOthersWithinASecond) {
+  TestCluster cluster({.nodes = 2});
+  RankProcess victim = RankThatReduces(cluster, 0, 1, 4);
+  std::vector<Session> sessions = ConnectOthers(cluster, 2, 1);
+  const auto endings = EndingsOf(sessions, [&] {
+    ASSERT_EQ(victim.Listen(), "running");
+    victim.Kill();
+  });
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    EXPECT_THAT(
+        endings[i].text,
+        AllOf(StartsWith("peer lost: "), HasSubstr("rank 1 on node-0"), HasSubstr("[ranks=1;")));
+    EXPECT_LT(endings[i].seconds, 1.0);
+    ExpectStaysFailed(sessions[i], endings[i].text);
+  }
+}
+
+TEST_F(LossTest, ARankKilledBeforeItSubmittedEndsTheWaitOfTheOthers) {
+  TestCluster cluster({.nodes = 2});
+  RankProcess victim([&](const RankProcess::Say& say) {
+    Session session = cluster.Connect(1, 1, 2);
+    say("joined");
+    pause();
+  });
+  std::vector<Session> sessions = ConnectOthers(cluster, 1, 1);
+  ASSERT_EQ(victim.Listen(), "joined");
+  Op op = sessions[0].AllReduce(sessions[0].Allocate<float>(kCount), {.name = "w"});
+  EXPECT_FALSE(op.Test());
+  const Stopwatch watch;
+  victim.Kill();
+  EXPECT_THAT(TextOfError([&] { op.Wait(); }),
+              AllOf(StartsWith("peer lost: "),
+                    HasSubstr("all_reduce \"w\" #0"),
+                    HasSubstr("rank 1 on node-1"),
+                    HasSubstr("without closing")));
+  EXPECT_LT(watch.Seconds(), 1.0);
+}
+
+TEST_F(LossTest, AKilledAgentIsNamedToTheRanksOfTheOthersWithinASecond) {
+  TestCluster cluster({.nodes = 3});
+  std::vector<Session> sessions = cluster.ConnectAll(1);
+  const auto endings = EndingsOf(sessions, [&] { cluster.agent(1).Signal(SIGKILL); });
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_THAT(endings[rank].text,
+                AllOf(StartsWith("peer lost: "), HasSubstr("node-1"), HasSubstr("[ranks=1;")));
+    EXPECT_LT(endings[rank].seconds, 1.0);
+    ExpectStaysFailed(sessions[rank], endings[rank].text);
+  }
+  EXPECT_THAT(endings[1].text,
+              AllOf(StartsWith("agent unavailable: "), HasSubstr(cluster.SocketOf(1))));
+  EXPECT_LT(endings[1].seconds, 1.0);
+}
+
+TEST_F(LossTest, AnAgentThatIsStoppedIsLostWhenItsLeaseRunsOut) {
+  TestCluster cluster({.nodes = 3, .agent_arguments = {"--peer-lease", "1s"}});
+  std::vector<Session> sessions = cluster.ConnectAll(1);
+  const auto silent = std::exchange(sessions[1], cluster.Connect(0, 0, 1, "unrelated"));
+  std::vector<Session> watched;
+  watched.push_back(std::move(sessions[0]));
+  watched.push_back(std::move(sessions[2]));
+  // Rank 1 has submitted nothing: the others wait for it, and its agent still says that it lives.
+  const auto tensors = Tensors(watched, kCount);
+  std::vector<Op> ops = SubmitAll(watched, tensors);
+  EXPECT_FALSE(ops[0].WaitFor(1.5));
+  const Stopwatch watch;
+  cluster.agent(1).Signal(SIGSTOP);
+  for (Op& op : ops) {
+    EXPECT_THAT(TextOfError([&] { op.Wait(); }),
+                AllOf(StartsWith("peer lost: "),
+                      HasSubstr("node-1"),
+                      HasSubstr("no sign of life for 1.0 s"),
+                      HasSubstr("[ranks=1;")));
+  }
+  EXPECT_GT(watch.Seconds(), 0.6);
+  EXPECT_LT(watch.Seconds(), 1.5);
+  EXPECT_THAT(tensors[0], Each(1.0F));
+}
+
+TEST_F(LossTest, AnAgentThatIsStoppedInTheMidstOfAnOpIsLostWhenItsLeaseRunsOut) {
+  TestCluster cluster({.nodes = 3, .agent_arguments = {"--peer-lease", "1s"}});
+  std::vector<Session> sessions = cluster.ConnectAll(1);
+  const auto endings = EndingsOf(sessions, [&] {
+    cluster.agent(1).Signal(SIGSTOP);
+    // Its own rank waits until it goes on; the others do not.
+    EXPECT_TRUE(Eventually(
+        [&] { return cluster.agent(0).Log().find("no sign of life") != std::string::npos; }));
+    EXPECT_TRUE(
+        Eventually([&] { return cluster.agent(2).Log().find("failed: ") != std::string::npos; }));
+    cluster.agent(1).Signal(SIGCONT);
+  });
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_THAT(endings[rank].text,
+                AllOf(StartsWith("peer lost: "), HasSubstr("node-1"), HasSubstr("[ranks=1;")));
+    EXPECT_LT(endings[rank].seconds, 1.5);
+  }
+  EXPECT_THAT(endings[1].text, StartsWith("peer lost: "));
+}
+
+TEST_F(LossTest, ARankThatClosesInPeaceIsNamedToThoseWhoSubmitMore) {
+  TestCluster cluster({.nodes = 2});
+  std::vector<Session> sessions = cluster.ConnectAll(2);
+  EXPECT_THAT(AllReduceAll(sessions, Tensors(sessions, 100), {.name = "w"}), Each("ok"));
+  sessions.pop_back();
+  const auto tensors = Tensors(sessions, 100);
+  EXPECT_THAT(AllReduceAll(sessions, tensors, {.name = "w"}),
+              Each(AllOf(StartsWith("peer lost: "),
+                         HasSubstr("all_reduce \"w\" #1 can never complete"),
+                         HasSubstr("rank 3 on node-1"),
+                         HasSubstr("closed its session"),
+                         HasSubstr("[ranks=3;"))));
+  EXPECT_THAT(tensors[1], Each(2.0F));
+}
+
+TEST_F(LossTest, AnOpThatFailedLeavesTheTensorsAsTheyWereSubmitted) {
+  TestCluster cluster({.nodes = 3});
+  std::vector<Session> sessions = cluster.ConnectAll(1);
+  const auto tensors = Tensors(sessions, 16 << 20);
+  std::vector<Op> ops = SubmitAll(sessions, tensors);
+  cluster.agent(1).Signal(SIGKILL);
+  for (const std::size_t rank : {0, 2}) {
+    // The op may have been quicker.
+    if (TextOfError([&] { ops[rank].Wait(); }) == "ok") {
+      EXPECT_THAT(tensors[rank], Each(6.0F));
+    } else {
+      EXPECT_THAT(tensors[rank], Each(static_cast<float>(rank + 1)));
+    }
+  }
+}
+
+TEST_F(LossTest, AfterAFailureTheNameIsFreeAsSoonAsAllSessionsAreClosed) {
+  TestCluster cluster({.nodes = 2});
+  for (int round = 0; round < 3; ++round) {
+    RankProcess victim = RankThatReduces(cluster, 0, 1, 4);
+    std::vector<Session> sessions = ConnectOthers(cluster, 2, 1);
+    for (const Ending& ending : EndingsOf(sessions, [&] { victim.Kill(); })) {
+      EXPECT_THAT(ending.text, AllOf(StartsWith("peer lost: "), HasSubstr("[ranks=1;")));
+    }
+  }
+  std::vector<Session> sessions = cluster.ConnectAll(2);
+  EXPECT_THAT(AllReduceAll(sessions, Tensors(sessions, 100)), Each("ok"));
+}
+
+TEST_F(LossTest, AfterAnEndInPeaceTheNameIsFreeAtOnce) {
+  TestCluster cluster({.nodes = 2});
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Session> sessions = cluster.ConnectAll(2);
+    EXPECT_THAT(AllReduceAll(sessions, Tensors(sessions, 100)), Each("ok"));
+  }
+}
+
+}  // namespace
+}  // namespace maypole::test
