@@ -1,5 +1,6 @@
 #include "agent/telemetry/agent_collector.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -46,7 +47,7 @@ class FamilyBuilder {
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < histogram.buckets.size(); ++i) {
       count += histogram.buckets[i].load(std::memory_order_relaxed);
-      const double bound = i < kDurationBucketsUs.size() ? kDurationBucketsUs[i] * 1e-6
+      const double bound = i < kDurationBucketsUs.size() ? kDurationBucketsUs[i] / 1e6
                                                          : std::numeric_limits<double>::infinity();
       point.histogram.bucket.push_back({count, bound});
     }
@@ -77,6 +78,13 @@ std::string OpName(std::size_t kind) {
 
 std::string AlgorithmName(std::size_t kind) {
   return std::string(collective::Name(static_cast<collective::Algorithm>(kind)));
+}
+
+// "peer_lost"
+std::string CodeName(ErrorCode code) {
+  std::string name(Name(code));
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
 }
 
 MetricFamily Ops(const AgentStats& stats) {
@@ -135,8 +143,7 @@ MetricFamily BusBandwidth(const AgentStats& stats) {
 MetricFamily Errors(const AgentStats& stats) {
   FamilyBuilder family("errors_total", "Ops that failed, by error code", MetricType::Counter);
   for (std::size_t code = 1; code < kErrorKinds; ++code) {
-    family.Add(Value(stats.errors[code]),
-               {{"code", std::string(Name(static_cast<ErrorCode>(code)))}});
+    family.Add(Value(stats.errors[code]), {{"code", CodeName(static_cast<ErrorCode>(code))}});
   }
   return std::move(family).Take();
 }
