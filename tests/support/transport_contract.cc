@@ -118,7 +118,8 @@ TEST_P(TransportContract, PayloadsOfAllSizesArriveBitExact) {
                                     kEager,
                                     kEager + 1,
                                     kLarge}) {
-    for (auto [from, to] : {std::pair{&left, &right}, std::pair{&right, &left}}) {
+    for (Station* from : {&left, &right}) {
+      Station* to = from == &left ? &right : &left;
       SCOPED_TRACE(bytes);
       const std::size_t before = to->arrivals.size();
       const TransferToken sent = from->Send(1, ++ordinal, bytes);
