@@ -107,14 +107,7 @@ void CheckWork(const ReduceWork& work) {
   }
 }
 
-}  // namespace
-
-void Reduce(const ReduceWork& work) {
-  const std::vector<OutputSave> saves = DoOtherSaves(work);
-  if (work.elements == 0 || work.outputs.empty()) {
-    return;
-  }
-  CheckWork(work);
+void ReduceBlocks(const ReduceWork& work, const std::vector<OutputSave>& saves) {
   const StreamMask streamed = StreamedOutputs(work);
   const bool is_copy = IsCopy(work);
   const bool in_one_go = saves.empty() && (!is_copy || work.outputs.size() == 1);
@@ -126,10 +119,21 @@ void Reduce(const ReduceWork& work) {
       CopyBytes(save.target + range.begin * size,
                 save.output->buffer.address + range.begin * size,
                 range.size() * size,
-                range.size() * size >= kStreamSaveBytesMin);
+                BytesOf(work, *save.output) >= kStreamSaveBytesMin);
     }
     is_copy ? CopyRange(work, range, streamed) : ReduceRange(work, range, streamed);
   }
+}
+
+}  // namespace
+
+void Reduce(const ReduceWork& work) {
+  const std::vector<OutputSave> saves = DoOtherSaves(work);
+  if (work.elements > 0 && !work.outputs.empty()) {
+    CheckWork(work);
+    ReduceBlocks(work, saves);
+  }
+  FlushStreams();
 }
 
 const char* ReduceTarget() {

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "agent/reduce/lanes-inl.h"
@@ -167,9 +166,6 @@ void ReduceVectors(const ReduceWork& work, ElementRange range, StreamMask stream
     ReduceFour<kReduction>(d, work, i, streamed);
   }
   ReduceScalars<A, kReduction>(work, {i, range.end});
-  if (streamed != 0) {
-    hwy::FlushStream();
-  }
 }
 
 // Integers are divided and multiplied one by one: both are rare, and vector units lack most of it.
@@ -238,7 +234,6 @@ void StreamCopyHere(std::byte* target, const std::byte* source, std::size_t byte
     });
   }
   std::memcpy(to + i, from + i, bytes - i);
-  hwy::FlushStream();
 }
 
 const char* TargetHere() {

@@ -36,6 +36,10 @@ void StreamCopy(std::byte* target, const std::byte* source, std::size_t bytes) {
   HWY_DYNAMIC_DISPATCH(StreamCopyHere)(target, source, bytes);
 }
 
+void FlushStreams() {
+  hwy::FlushStream();
+}
+
 const char* KernelTarget() {
   return HWY_DYNAMIC_DISPATCH(TargetHere)();
 }

@@ -20,6 +20,9 @@ void ReduceRange(const ReduceWork& work, ElementRange range, StreamMask streamed
 // memcpy with stores past the caches, for bytes that nobody reads soon.
 void StreamCopy(std::byte* target, const std::byte* source, std::size_t bytes);
 
+// Streamed bytes may be seen by other threads only after this.
+void FlushStreams();
+
 const char* KernelTarget();
 
 }  // namespace maypole::agent

@@ -1,5 +1,6 @@
-// One piece of summing: k inputs to m outputs over the same elements. The core decides it, a thread of the pool (or the
-// loop itself) does it; it is plain data so that the simulator can do it at any moment too.
+// One piece of summing: k inputs to m outputs over the same elements. The core decides it, a thread
+// of the pool (or the loop itself) does it; it is plain data so that the simulator can do it at any
+// moment too.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace maypole::agent {
 
-// A typed run of elements. Element i of every operand of one work lies at address + i * SizeOf(dtype). Addresses are
-// aligned to the element size, no more.
+// A typed run of elements. Element i of every operand of one work lies at address + i * its size.
+// Addresses are aligned to the element size, no more.
 struct Operand {
   BufferView buffer;
   DType dtype = DType::kF32;
@@ -22,14 +23,14 @@ struct Operand {
 //   v = A(inputs[0][i])
 //   for j = 1..: v = combine(v, A(inputs[j][i]))     strictly in list order (a left fold)
 //   if received is set: v = combine(A(received[i]), v)
-//   if divisor != 0: v = v / divisor                 integers truncate toward zero; floats round once
-//   outputs[m][i] = convert(v)                       to each output's own type: round to nearest even
+//   if divisor != 0: v = v / divisor                 integers truncate toward zero; floats round
+//   outputs[m][i] = convert(v)                       to nearest even, in each output's own type
 // Every operand is of type A or, if A is f32, of a half type.
-// combine: sum and product wrap for integers; mean sums; min and max propagate NaN and hold -0 < +0.
-// NaN: what comes out is the positive quiet NaN without payload, whatever went in; but a work that only
-//   copies (one input, nothing received, no divisor, outputs of the input's type) keeps all bits.
-// Saves: before any output element is written, saves[k] copies source[i] to target[i] bytewise (undo of
-//   in-place ops).
+// combine: sum and product wrap for integers; mean sums; min and max keep NaN, and -0 < +0.
+// NaN: what comes out is the positive quiet NaN without payload, whatever went in; but a work that
+//   only copies (one input, nothing received, no divisor, outputs of its type) keeps all bits.
+// Saves: before any output element is written, saves[k] copies source[i] to target[i] bytewise
+//   (undo of in-place ops).
 // Aliasing: an input may be an output too (same address and type). Partial overlap is not allowed.
 struct ReduceWork {
   struct Save {

@@ -2,9 +2,9 @@
 //
 //   reduce_bench [--benchmark_filter=...]
 //
-// GB/s are bytes of one operand per second (the "algorithm bandwidth"), not memory traffic.
-// `threads:2` splits the elements. Pieces is what the agent does: the tensor in slices, through a
-// ReducePool, the loop's thread working along.
+// bytes_per_second counts one operand (the "algorithm bandwidth"), not memory traffic. With
+// threads:2 the elements are split; the time column is then half the wall time. BM_Pieces is what
+// the agent does: the tensor in slices, through a ReducePool, the loop's thread working along.
 #include <sys/mman.h>
 
 #include <algorithm>

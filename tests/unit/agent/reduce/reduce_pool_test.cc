@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -31,7 +31,7 @@ class Counters {
 
   bool AllAre(std::int32_t count) const {
     return std::all_of(values_.begin(), values_.end(), [&](const auto& values) {
-      return values == std::vector<std::int32_t>(values.size(), count);
+      return std::count(values.begin(), values.end(), count) == std::ssize(values);
     });
   }
 
