@@ -1,0 +1,38 @@
+#include "daemon/signals.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+namespace maypole::daemon {
+namespace {
+
+TEST(StopSignals, ArriveAsReadableDescriptorAndDoNotEndTheProcess) {
+  auto signals = StopSignals::Create();
+  ASSERT_TRUE(signals.ok()) << signals.status();
+  pollfd entry{.fd = signals->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&entry, 1, 0), 0);
+  EXPECT_EQ(signals->Take(), std::nullopt);
+  raise(SIGTERM);
+  EXPECT_EQ(poll(&entry, 1, 0), 1);
+  EXPECT_EQ(signals->Wait(), SIGTERM);
+  raise(SIGINT);
+  EXPECT_EQ(signals->Take(), SIGINT);
+  EXPECT_EQ(poll(&entry, 1, 0), 0);
+}
+
+TEST(StopSignals, WritingToAClosedPipeIsAnErrorAndNotTheEnd) {
+  auto signals = StopSignals::Create();
+  ASSERT_TRUE(signals.ok());
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  EXPECT_EQ(write(ends[1], "x", 1), -1);
+  EXPECT_EQ(errno, EPIPE);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace maypole::daemon
