@@ -123,23 +123,23 @@ void maypole_close(maypole_session* session) {
 }
 
 int64_t maypole_rank(const maypole_session* session) {
-  return session != nullptr ? session->session->settings().rank : -1;
+  return session != nullptr ? std::int64_t{session->session->settings().rank} : -1;
 }
 
 int64_t maypole_world_size(const maypole_session* session) {
-  return session != nullptr ? session->session->settings().world_size : -1;
+  return session != nullptr ? std::int64_t{session->session->settings().world_size} : -1;
 }
 
 int64_t maypole_local_rank(const maypole_session* session) {
-  return session != nullptr ? session->session->membership().local_rank : -1;
+  return session != nullptr ? std::int64_t{session->session->membership().local_rank} : -1;
 }
 
 int64_t maypole_local_world_size(const maypole_session* session) {
-  return session != nullptr ? session->session->membership().local_world_size : -1;
+  return session != nullptr ? std::int64_t{session->session->membership().local_world_size} : -1;
 }
 
 int64_t maypole_nodes(const maypole_session* session) {
-  return session != nullptr ? session->session->membership().nodes : -1;
+  return session != nullptr ? std::int64_t{session->session->membership().nodes} : -1;
 }
 
 maypole_status maypole_alloc(maypole_session* session, size_t bytes, void** memory) {
