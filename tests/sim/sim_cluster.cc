@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "agent/reduce/work.h"
@@ -25,6 +26,8 @@ const char* Name(Fault fault) {
       return "kill an agent";
     case Fault::kCutAgent:
       return "cut an agent off";
+    case Fault::kCutPair:
+      return "cut two agents from each other";
     case Fault::kCutAndHeal:
       return "cut an agent off for a while";
     case Fault::kPauseAgent:
@@ -251,20 +254,17 @@ void SimCluster::Strike(Fault fault) {
     case Fault::kKillAgent:
       KillAgent(victim);
       return;
+    case Fault::kCutPair:
+      Cut(victim, {static_cast<int>(random_.In(0, nodes_.size() - 1))});
+      return;
     case Fault::kCutAgent:
     case Fault::kCutAndHeal: {
-      network_->Cut(victim);
-      for (SimJob& job : jobs_) {
-        job.disturbed = job.disturbed || fault == Fault::kCutAndHeal;
-        const auto is_at = [&](std::size_t rank) { return ranks_[rank].node == victim; };
-        const auto at_victim = std::count_if(job.ranks.begin(), job.ranks.end(), is_at);
-        if (at_victim > 0 && at_victim < static_cast<std::ptrdiff_t>(job.ranks.size())) {
-          job.silence = std::min(job.silence.value_or(queue_.now()), queue_.now());
-        }
-      }
+      std::vector<int> all(nodes_.size());
+      std::iota(all.begin(), all.end(), 0);
+      Cut(victim, all);
       if (fault == Fault::kCutAndHeal) {
-        queue_.After(milliseconds(random_.In(10, 6000)),
-                     [this, victim] { network_->Heal(victim); });
+        disturb();
+        queue_.After(milliseconds(random_.In(10, 6000)), [this] { network_->HealAll(); });
       }
       return;
     }
@@ -283,6 +283,24 @@ void SimCluster::Strike(Fault fault) {
     case Fault::kNoResultMemory:
       nodes_[static_cast<std::size_t>(victim)].memory->RefuseResults(2);
       return;
+  }
+}
+
+void SimCluster::Cut(int node, const std::vector<int>& others) {
+  const auto has = [this](const SimJob& job, int at) {
+    return std::any_of(
+        job.ranks.begin(), job.ranks.end(), [&](std::size_t r) { return ranks_[r].node == at; });
+  };
+  for (const int other : others) {
+    if (other == node) {
+      continue;
+    }
+    network_->Cut(node, other);
+    for (SimJob& job : jobs_) {
+      if (has(job, node) && has(job, other)) {
+        job.silence = std::min(job.silence.value_or(queue_.now()), queue_.now());
+      }
+    }
   }
 }
 

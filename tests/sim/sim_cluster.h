@@ -23,6 +23,7 @@ namespace maypole::sim {
 enum class Fault {
   kKillAgent,
   kCutAgent,    // silent for good
+  kCutPair,     // two agents from each other, for good
   kCutAndHeal,  // silent for up to twice the lease
   kPauseAgent,  // stopped, up to twice the lease
   kKillRank,
@@ -30,7 +31,7 @@ enum class Fault {
   kRestartCoordinator,
   kNoResultMemory,
 };
-inline constexpr int kFaultCount = 8;
+inline constexpr int kFaultCount = 9;
 const char* Name(Fault fault);
 
 // Ways to break the core's promises from outside: the tests of the checkers.
@@ -117,6 +118,7 @@ class SimCluster {
   void ScheduleFault(Fault fault);
   void Strike(Fault fault);
   void KillAgent(int node);
+  void Cut(int node, const std::vector<int>& others);
   void Pause(int node, Duration duration);
   void LoseRank(SimRank& rank, bool died);
 

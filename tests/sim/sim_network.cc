@@ -294,12 +294,8 @@ void SimNetwork::Kill(int node) {
   }
 }
 
-void SimNetwork::Cut(int node) {
-  cut_.insert(node);
-}
-
-void SimNetwork::Heal(int node) {
-  cut_.erase(node);
+void SimNetwork::HealAll() {
+  cut_.clear();
   for (auto& [link, what] : std::exchange(held_, {})) {
     WhenWhole(link, std::move(what));
   }

@@ -6,6 +6,7 @@
 // send was done.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -47,9 +48,11 @@ class SimNetwork {
 
   // The process of the node ends.
   void Kill(int node);
-  // Nothing passes between the node and the others any more, and nobody is told.
-  void Cut(int node);
-  void Heal(int node);
+
+  // Nothing passes between the two any more, and nobody is told.
+  void Cut(int a, int b) { cut_.insert(std::minmax(a, b)); }
+
+  void HealAll();
 
   // Arrivals at a node that were neither received nor dropped.
   std::size_t PendingArrivals(int node) const;
@@ -86,7 +89,7 @@ class SimNetwork {
     agent::TransferToken receive_token = 0;
   };
 
-  bool IsCut(const Link& link) const { return cut_.contains(link.from) || cut_.contains(link.to); }
+  bool IsCut(const Link& link) const { return cut_.contains(std::minmax(link.from, link.to)); }
 
   // Runs `what` now, or when the line is whole again.
   void WhenWhole(LinkId link, std::function<void()> what);
@@ -112,7 +115,7 @@ class SimNetwork {
   std::map<LinkId, Link> links_;
   std::map<std::pair<int, agent::PeerId>, LinkId> by_peer_;
   std::map<FrameId, Frame> frames_;
-  std::set<int> cut_;
+  std::set<std::pair<int, int>> cut_;
   std::set<int> dead_;
   std::vector<std::pair<LinkId, std::function<void()>>> held_;
   bool corrupt_next_ = false;
