@@ -173,6 +173,9 @@ bool Agent::TakeEvents() {
     core_->OnClient(std::move(event), now);
   }
   client_events_.clear();
+  // Before the coordinator is looked at: a join that is carried out only when a new stream has come
+  // up would be told there twice.
+  CarryOut();
   progressed |= transport_->Poll(transport_events_);
   for (const TransportEvent& event : transport_events_) {
     OnTransport(event);
@@ -270,12 +273,7 @@ void Agent::Do(Action action) {
           [&](DropPayload& drop) { transport_->Drop(drop.arrival); },
           [&](RunWork& run) { pool_->Submit(run.token, std::move(run.work)); },
           [&](TellCoordinator& tell) { coordinator_->Tell(tell.message); },
-          [&](OpFinished& finished) {
-            ++ops_;
-            wait_ns_ += static_cast<std::uint64_t>(finished.waited.count());
-            transfer_ns_ += static_cast<std::uint64_t>(finished.ran.count());
-            last_algorithm_ = finished.algorithm;
-          },
+          [&](OpFinished& finished) { OnFinished(finished); },
           [&](LogLine& line) {
             (line.level == LogLine::Level::kInfo ? daemon::LogInfo : daemon::LogWarning)(line.text);
           },

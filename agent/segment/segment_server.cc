@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/segment/client_session.h"
@@ -24,7 +25,7 @@ constexpr Duration kHelloTimeout = std::chrono::seconds(5);
 // Connections that have not said hello. A client says it at once, so the oldest of too many is a
 // stranger.
 constexpr std::size_t kStrangersMax = 128;
-constexpr int kAcceptsPerPoll = 64;
+constexpr std::size_t kAcceptsPerPoll = 64;
 // While the loop spins, it looks at sockets only this often: a look costs a system call, and slots
 // are what is urgent.
 constexpr Duration kSocketInterval = std::chrono::microseconds(20);
@@ -171,22 +172,35 @@ class Server final : public SegmentServer {
   }
 
   void AcceptClients(TimePoint now) {
-    for (int i = 0; i < kAcceptsPerPoll; ++i) {
+    std::vector<UniqueFd> accepted;
+    while (accepted.size() < kAcceptsPerPoll) {
       UniqueFd socket = listener_->Accept();
       if (!socket.valid()) {
-        return;
+        break;
       }
-      if (sessions_.size() >= options_.sessions_max) {
-        ClientSession::TurnAway(
-            socket.get(),
-            options_.version,
-            {ErrorCode::kResourceExhausted,
-             absl::StrCat("this agent has ", sessions_.size(), " sessions, which is its limit"),
-             ""});
-        continue;
-      }
-      AddSession(std::move(socket), now);
+      accepted.push_back(std::move(socket));
     }
+    // A new client may be the next holder of a rank whose former one has said goodbye: in this
+    // order.
+    for (auto& [id, session] : sessions_) {
+      session->ReadSocket();
+    }
+    for (UniqueFd& socket : accepted) {
+      Admit(std::move(socket), now);
+    }
+  }
+
+  void Admit(UniqueFd socket, TimePoint now) {
+    if (sessions_.size() < options_.sessions_max) {
+      AddSession(std::move(socket), now);
+      return;
+    }
+    ClientSession::TurnAway(
+        socket.get(),
+        options_.version,
+        {ErrorCode::kResourceExhausted,
+         absl::StrCat("this agent has ", sessions_.size(), " sessions, which is its limit"),
+         ""});
   }
 
   void AddSession(UniqueFd socket, TimePoint now) {

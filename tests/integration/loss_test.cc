@@ -146,7 +146,8 @@ TEST_F(LossTest, ARankKilledBeforeItSubmittedEndsTheWaitOfTheOthers) {
   EXPECT_THAT(TextOfError([&] { op.Wait(); }),
               AllOf(StartsWith("peer lost: "),
                     HasSubstr("all_reduce \"w\" #0"),
-                    HasSubstr("rank 1 on node-1"),
+                    HasSubstr("rank 1 "),
+                    HasSubstr("node-1"),
                     HasSubstr("without closing")));
   EXPECT_LT(watch.Seconds(), 1.0);
 }
@@ -234,11 +235,10 @@ TEST_F(LossTest, AnOpThatFailedLeavesTheTensorsAsTheyWereSubmitted) {
   cluster.agent(1).Signal(SIGKILL);
   for (const std::size_t rank : {0, 2}) {
     // The op may have been quicker.
-    if (TextOfError([&] { ops[rank].Wait(); }) == "ok") {
-      EXPECT_THAT(tensors[rank], Each(6.0F));
-    } else {
-      EXPECT_THAT(tensors[rank], Each(static_cast<float>(rank + 1)));
-    }
+    const bool is_reduced = TextOfError([&] { ops[rank].Wait(); }) == "ok";
+    const float value = is_reduced ? 6.0F : static_cast<float>(rank + 1);
+    EXPECT_EQ(std::count(tensors[rank].begin(), tensors[rank].end(), value),
+              static_cast<std::ptrdiff_t>(tensors[rank].size()));
   }
 }
 
