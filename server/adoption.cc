@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/membership.h"
+#include "server/text.h"
 
 namespace maypole::server {
 
@@ -74,7 +75,7 @@ void Membership::Confirm(Job& job, const EpochInfo& claim, const AgentAttached& 
 
 // The name is known for something else than the run that the agent claims.
 void Membership::AdoptOther(Job& job, const EpochInfo& claim, const AgentAttached& event) {
-  const std::string text = "job \"" + claim.job + "\"";
+  const std::string text = JobText(claim.job);
   switch (job.state) {
     case JobState::kForming:
       for (const auto& [rank, seat] : job.seats) {
@@ -134,7 +135,7 @@ void Membership::Install(const EpochInfo& claim, const AgentAttached& event) {
     }
   }
   ++counters_.jobs_adopted;
-  Log(LogLine::Level::kInfo, "job \"" + claim.job + "\" runs: " + job.reason);
+  Log(LogLine::Level::kInfo, JobText(claim.job) + " runs: " + job.reason);
   Job& installed = jobs_[claim.job] = std::move(job);
   for (const std::string& node : replaced) {
     const std::vector<Rank> ranks = installed.RanksOf(node);
@@ -142,7 +143,7 @@ void Membership::Install(const EpochInfo& claim, const AgentAttached& event) {
       installed.seats[rank].state = SeatState::kLeft;
     }
     Fail(installed,
-         "job \"" + claim.job + "\" lost " + RankText(ranks) + ": the agent of " + NodeText(node) +
+         JobText(claim.job) + " lost " + RankText(ranks) + ": the agent of " + NodeText(node) +
              " has been started anew",
          "ranks=" + RankList(ranks) + ";hosts=" + agents_[node].host);
   }

@@ -57,9 +57,4 @@ std::string ReasonOf(const Job& job);
 // What is wrong with an epoch that an agent claims to run; empty if nothing.
 std::optional<std::string> FaultOf(const EpochInfo& claim);
 
-// "rank 3", "ranks 2, 3 and 12 more".
-std::string RankText(const std::vector<Rank>& ranks);
-// "2,3", all of them.
-std::string RankList(const std::vector<Rank>& ranks);
-
 }  // namespace maypole::server

@@ -1,30 +1,12 @@
 #include "server/membership.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "proto/handshake.h"
 #include "proto/text.h"
+#include "server/text.h"
 #include "server/topology.h"
 
 namespace maypole::server {
-namespace {
-
-constexpr std::size_t kEndedRunsMax = 4096;
-
-std::string Quoted(const std::string& name) {
-  return "\"" + std::string(CutUtf8(name, kJobNameBytesMax)) + "\"";
-}
-
-std::string JobText(const std::string& name) {
-  return "job " + Quoted(name);
-}
-
-std::string Seconds(Duration duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
-}
-
-}  // namespace
 
 Membership::Membership(MembershipOptions options, Random random)
     : options_(std::move(options)), random_(std::move(random)) {}
@@ -44,7 +26,7 @@ std::vector<Action> Membership::Tick(TimePoint now) {
     }
   }
   for (const std::string& node : lost) {
-    LoseAgent(node, "has not been attached for " + Seconds(now - agents_[node].since));
+    LoseAgent(node, "has not been attached for " + SecondsText(now - agents_[node].since));
   }
   for (auto job = jobs_.begin(); job != jobs_.end();) {
     for (auto& [rank, seat] : job->second.seats) {
@@ -56,8 +38,6 @@ std::vector<Action> Membership::Tick(TimePoint now) {
   }
   return std::exchange(actions_, {});
 }
-
-// ---- agents
 
 void Membership::On(const AgentAttached& event) {
   if (std::optional<std::string> refusal = RefusalOf(event)) {
@@ -130,7 +110,7 @@ void Membership::On(const AgentDetached& event) {
   }
   Log(LogLine::Level::kWarning,
       NodeText(*node) + " is detached; its jobs go on, and fail if it stays away for " +
-          Seconds(options_.agent_lease));
+          SecondsText(options_.agent_lease));
   Detach(std::string(*node));
 }
 
@@ -179,207 +159,6 @@ ConnectionId Membership::ConnectionOf(const std::string& node) const {
 std::string Membership::NodeText(const std::string& node) const {
   const auto it = agents_.find(node);
   return "node " + node + (it == agents_.end() ? "" : " (host " + it->second.host + ")");
-}
-
-// ---- jobs
-
-void Membership::On(const RankJoins& event) {
-  const std::string* node = NodeOf(event.connection);
-  if (node == nullptr || RejoinUnclaimed(event, *node)) {
-    return;
-  }
-  if (std::optional<std::string> refusal = RefusalOf(event, *node)) {
-    ++counters_.joins_refused;
-    Log(LogLine::Level::kWarning, "refused a rank on " + NodeText(*node) + ": " + *refusal);
-    actions_.push_back(RefuseJoin{event.connection, event.job, event.rank, *std::move(refusal)});
-    return;
-  }
-  Job& job = jobs_[event.job];
-  if (job.seats.empty() || job.state == JobState::kFailed) {
-    job = Job{.state = JobState::kForming, .since = now_, .epoch = {}, .seats = {}, .reason = ""};
-    job.epoch.job = event.job;
-    job.epoch.world_size = event.world_size;
-  }
-  job.seats[event.rank] = {.node = *node, .state = SeatState::kTaken, .since = now_};
-  if (job.is_complete()) {
-    Form(job);
-  }
-}
-
-std::optional<std::string> Membership::RefusalOf(const RankJoins& event,
-                                                 const std::string& node) const {
-  const std::string job_text = JobText(event.job);
-  const std::string rank = "rank " + std::to_string(event.rank.value());
-  const std::string world = std::to_string(event.world_size);
-  if (event.job.empty() || event.job.size() > kJobNameBytesMax || !IsPrintableUtf8(event.job)) {
-    return job_text + ": this name is not allowed: 1 to " + std::to_string(kJobNameBytesMax) +
-           " bytes of printable text";
-  }
-  if (event.world_size == 0 || event.world_size > options_.world_size_max) {
-    return job_text + ": world size " + world + " is not allowed: 1 to " +
-           std::to_string(options_.world_size_max);
-  }
-  if (event.rank.value() >= event.world_size) {
-    return job_text + ": " + rank + " does not exist in a world of " + world + " (ranks 0 to " +
-           std::to_string(event.world_size - 1) + ")";
-  }
-  const auto it = jobs_.find(event.job);
-  if (it == jobs_.end()) {
-    return jobs_.size() < options_.jobs_max
-               ? std::nullopt
-               : std::optional(job_text + ": there are " + std::to_string(jobs_.size()) +
-                               " jobs already, as many as this coordinator allows");
-  }
-  const Job& job = it->second;
-  switch (job.state) {
-    case JobState::kFailed:
-      return std::nullopt;
-    case JobState::kRunning:
-      return job_text + " is already running (world size " + std::to_string(job.epoch.world_size) +
-             " on " + std::to_string(job.epoch.members.size()) + " nodes, for " +
-             Seconds(now_ - job.since) + "); choose another name or wait for its end";
-    case JobState::kForming:
-      break;
-  }
-  if (job.epoch.world_size != event.world_size) {
-    const auto& [first, seat] = *job.seats.begin();
-    return job_text + " was announced with world size " + std::to_string(job.epoch.world_size) +
-           " (rank " + std::to_string(first.value()) + " on " + NodeText(seat.node) + "), but " +
-           rank + " on " + NodeText(node) + " says " + world;
-  }
-  if (const auto seat = job.seats.find(event.rank); seat != job.seats.end()) {
-    return job_text + ": " + rank + " has already joined, on " + NodeText(seat->second.node) +
-           "; a second one is on " + NodeText(node);
-  }
-  return std::nullopt;
-}
-
-// An agent whose stream broke just as the job formed says its join again: it gets the epoch that it
-// missed.
-bool Membership::RejoinUnclaimed(const RankJoins& event, const std::string& node) {
-  const auto job = jobs_.find(event.job);
-  if (job == jobs_.end() || job->second.state != JobState::kRunning ||
-      job->second.epoch.world_size != event.world_size) {
-    return false;
-  }
-  const auto seat = job->second.seats.find(event.rank);
-  if (seat == job->second.seats.end() || seat->second.node != node ||
-      seat->second.state != SeatState::kUnclaimed) {
-    return false;
-  }
-  seat->second.state = SeatState::kTaken;
-  actions_.push_back(SendEpoch{event.connection, job->second.epoch});
-  return true;
-}
-
-void Membership::Form(Job& job) {
-  const Topology topology = PlanTopology(job.Nodes());
-  do {
-    job.epoch.token = JobToken(random_());
-  } while (job.epoch.token.value() == 0 || ended_.contains(job.epoch.token));
-  job.epoch.epoch = Epoch(1);
-  job.epoch.reason = topology.reason;
-  for (const PlannedMember& member : topology.ring) {
-    const Agent& agent = agents_[member.node];
-    job.epoch.members.push_back({.node = member.node,
-                                 .incarnation = agent.incarnation,
-                                 .host = agent.host,
-                                 .data_address = agent.data_address,
-                                 .ranks = member.ranks});
-  }
-  job.state = JobState::kRunning;
-  job.reason = "all " + std::to_string(job.epoch.world_size) + " ranks joined within " +
-               Seconds(now_ - job.since) + "; " + topology.reason;
-  job.since = now_;
-  ++counters_.epochs_issued;
-  for (const EpochMember& member : job.epoch.members) {
-    actions_.push_back(SendEpoch{ConnectionOf(member.node), job.epoch});
-  }
-  Log(LogLine::Level::kInfo, JobText(job.epoch.job) + " runs: " + job.reason);
-}
-
-void Membership::On(const RankLeaves& event) {
-  const std::string* node = NodeOf(event.connection);
-  const auto it = jobs_.find(event.job);
-  if (node == nullptr || it == jobs_.end()) {
-    return;
-  }
-  Job& job = it->second;
-  const auto seat = job.seats.find(event.rank);
-  if (seat == job.seats.end() || seat->second.node != *node) {
-    return;
-  }
-  const bool is_unformed = event.token.value() == 0;
-  if (job.state == JobState::kForming) {
-    if (is_unformed) {
-      job.seats.erase(seat);
-    }
-  } else if (is_unformed || event.token == job.epoch.token) {
-    seat->second.state = SeatState::kLeft;
-    // A rank that left just as the job formed will never take part in it, so the others must not
-    // wait for it.
-    if (event.died || is_unformed) {
-      Fail(job,
-           "rank " + std::to_string(event.rank.value()) + " of " + JobText(event.job) + " on " +
-               NodeText(*node) + " is gone: " + event.reason,
-           "ranks=" + std::to_string(event.rank.value()) + ";hosts=" + agents_[*node].host);
-    }
-  }
-  ForgetIfEnded(it);
-}
-
-void Membership::On(const FailureReported& event) {
-  const std::string* node = NodeOf(event.connection);
-  const auto it = jobs_.find(event.job);
-  if (node == nullptr || it == jobs_.end()) {
-    return;
-  }
-  Job& job = it->second;
-  if (event.token != job.epoch.token || event.epoch < job.epoch.epoch ||
-      job.RanksOf(*node).empty()) {
-    return;
-  }
-  Fail(job, event.text, event.culprits);
-  job.reason += " (reported by " + NodeText(*node) + ")";
-}
-
-void Membership::Fail(Job& job, const std::string& text, const std::string& culprits) {
-  if (job.state != JobState::kRunning) {
-    return;
-  }
-  job.state = JobState::kFailed;
-  job.since = now_;
-  job.reason = text;
-  ++counters_.jobs_failed;
-  const EndedRun run{.text = text, .culprits = culprits};
-  for (const EpochMember& member : job.epoch.members) {
-    if (const ConnectionId connection = ConnectionOf(member.node); connection != 0) {
-      TellFailed(connection, job.epoch, run);
-    }
-  }
-  Remember(job.epoch.token, run);
-  Log(LogLine::Level::kWarning, JobText(job.epoch.job) + " failed: " + text);
-}
-
-void Membership::ForgetIfEnded(Jobs::iterator job) {
-  if (!job->second.has_ended()) {
-    return;
-  }
-  if (job->second.state == JobState::kRunning) {
-    Remember(job->second.epoch.token, {.text = JobText(job->first) + " has ended", .culprits = ""});
-    Log(LogLine::Level::kInfo, JobText(job->first) + " has ended: all its ranks have left");
-  }
-  jobs_.erase(job);
-}
-
-void Membership::Remember(JobToken token, EndedRun run) {
-  if (ended_.emplace(token, std::move(run)).second) {
-    ended_order_.push_back(token);
-  }
-  if (ended_order_.size() > kEndedRunsMax) {
-    ended_.erase(ended_order_.front());
-    ended_order_.pop_front();
-  }
 }
 
 void Membership::Log(LogLine::Level level, std::string text) {

@@ -113,7 +113,7 @@ class Membership {
   void On(const RankLeaves& event);
   void On(const FailureReported& event);
 
-  // Agents.
+  // Agents (membership.cc).
   std::optional<std::string> RefusalOf(const AgentAttached& event) const;
   void MakeRoomFor(const AgentAttached& event);
   void Detach(const std::string& node);
@@ -122,8 +122,11 @@ class Membership {
   ConnectionId ConnectionOf(const std::string& node) const;
   std::string NodeText(const std::string& node) const;  // "node b (host h)"
 
-  // Jobs.
+  // Jobs (jobs.cc).
   std::optional<std::string> RefusalOf(const RankJoins& event, const std::string& node) const;
+  std::optional<std::string> ConflictOf(const RankJoins& event,
+                                        const std::string& node,
+                                        const Job& job) const;
   bool RejoinUnclaimed(const RankJoins& event, const std::string& node);
   void Form(Job& job);
   void Fail(Job& job, const std::string& text, const std::string& culprits);
