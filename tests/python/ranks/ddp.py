@@ -32,7 +32,7 @@ with maypole.connect() as session:
         ours, theirs = make(dtype), make(dtype)
         state = maypole.torch.HookState(session, prefix=str(dtype))
         ours.register_comm_hook(state, maypole.torch.allreduce_hook)
-        for number in range(4):  # the first step rebuilds the buckets
+        for number in range(4):  # one bucket in the first step, then several
             seed = number * 100 + session.rank
             found, expected = step(ours, seed, dtype), step(theirs, seed, dtype)
             if dtype == torch.bfloat16:  # gloo sums in bfloat16, we in float32: compare with the float64 mean
@@ -41,7 +41,7 @@ with maypole.connect() as session:
                 assert torch.allclose(found.double(), expected.double(), rtol=2**-7, atol=1e-5)
             else:
                 assert torch.allclose(found, expected, rtol=1e-4, atol=1e-6), (found - expected).abs().max()
-        assert state.stats.buckets >= 8 and state.stats.failures == 0, state.stats
+        assert state.stats.buckets > 4 and state.stats.failures == 0, state.stats
 
     if "--fail" in sys.argv:
         model = make(torch.float32)
