@@ -102,7 +102,7 @@ class Group {
       for (std::size_t r = 0; r < member.tensors.size(); ++r) {
         const std::byte* result =
             member.shared ? member.shared->view.address : member.tensors[r]->data();
-        EXPECT_EQ(std::memcmp(result, expected.data(), expected.size()), 0) << "rank " << r;
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), result)) << "rank " << r;
         EXPECT_TRUE(!member.shared || *member.tensors[r] == *member.copies[r]);
       }
     }
