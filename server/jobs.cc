@@ -1,4 +1,5 @@
 // Membership's rules for jobs: joining, forming, leaving, failing, being forgotten.
+#include <algorithm>
 #include <utility>
 
 #include "proto/handshake.h"
@@ -36,9 +37,38 @@ void Membership::On(const RankJoins& event) {
   if (node == nullptr || RejoinUnclaimed(event, *node)) {
     return;
   }
-  if (std::optional<std::string> refusal = RefusalOf(event, *node)) {
+  if (IsEnding(event.job) && !FaultOf(event, options_.world_size_max)) {
+    held_.push_back({event, now_});
+    return;
+  }
+  Admit(event, *node);
+}
+
+bool Membership::IsEnding(const std::string& job) const {
+  const auto it = jobs_.find(job);
+  return it != jobs_.end() && it->second.state == JobState::kRunning &&
+         std::any_of(it->second.seats.begin(), it->second.seats.end(), [](const auto& entry) {
+           return entry.second.state == SeatState::kLeft;
+         });
+}
+
+void Membership::AdmitHeld() {
+  std::vector<HeldJoin> still_held;
+  for (HeldJoin& held : std::exchange(held_, {})) {
+    const std::string* node = NodeOf(held.join.connection);
+    if (IsEnding(held.join.job) && now_ - held.since < options_.agent_lease) {
+      still_held.push_back(std::move(held));
+    } else if (node != nullptr) {
+      Admit(held.join, *node);
+    }
+  }
+  held_ = std::move(still_held);
+}
+
+void Membership::Admit(const RankJoins& event, const std::string& node) {
+  if (std::optional<std::string> refusal = RefusalOf(event, node)) {
     ++counters_.joins_refused;
-    Log(LogLine::Level::kWarning, "refused a rank on " + NodeText(*node) + ": " + *refusal);
+    Log(LogLine::Level::kWarning, "refused a rank on " + NodeText(node) + ": " + *refusal);
     actions_.push_back(RefuseJoin{event.connection, event.job, event.rank, *std::move(refusal)});
     return;
   }
@@ -48,7 +78,7 @@ void Membership::On(const RankJoins& event) {
     job.epoch.job = event.job;
     job.epoch.world_size = event.world_size;
   }
-  job.seats[event.rank] = {.node = *node, .state = SeatState::kTaken, .since = now_};
+  job.seats[event.rank] = {.node = node, .state = SeatState::kTaken, .since = now_};
   if (job.is_complete()) {
     Form(job);
   }
@@ -143,6 +173,13 @@ void Membership::Form(Job& job) {
 }
 
 void Membership::On(const RankLeaves& event) {
+  const auto is_held = [&](const HeldJoin& held) {
+    return held.join.connection == event.connection && held.join.job == event.job &&
+           held.join.rank == event.rank;
+  };
+  if (event.token.value() == 0 && std::erase_if(held_, is_held) > 0) {
+    return;
+  }
   const std::string* node = NodeOf(event.connection);
   const auto it = jobs_.find(event.job);
   if (node == nullptr || it == jobs_.end()) {

@@ -14,6 +14,7 @@ Membership::Membership(MembershipOptions options, Random random)
 std::vector<Action> Membership::Handle(const Event& event, TimePoint now) {
   now_ = now;
   std::visit([this](const auto& e) { On(e); }, event);
+  AdmitHeld();
   return std::exchange(actions_, {});
 }
 
@@ -36,6 +37,7 @@ std::vector<Action> Membership::Tick(TimePoint now) {
     }
     ForgetIfEnded(job++);
   }
+  AdmitHeld();
   return std::exchange(actions_, {});
 }
 
@@ -116,6 +118,8 @@ void Membership::On(const AgentDetached& event) {
 
 void Membership::Detach(const std::string& node) {
   Agent& agent = agents_[node];
+  std::erase_if(held_,
+                [&](const HeldJoin& held) { return held.join.connection == agent.connection; });
   connections_.erase(agent.connection);
   agent.connection = 0;
   agent.since = now_;

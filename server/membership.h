@@ -13,7 +13,10 @@
 // -> failed, by the death
 //          of a rank, by an agent's report or by the loss of an agent; all members are told. A job
 //          is forgotten, and its name free, when all its ranks have left; a failed one also as soon
-//          as a rank joins a new run of that name.
+//          as a rank joins a new run of that name. Agents tell independently
+//          of each other that their ranks have left, so the first join of the next run may come
+//          before the last leave: while some ranks of a run have left, joins wait, at most for the
+//          lease.
 // Memory.  None beyond the process. An agent that attaches tells the epochs that it runs, and the
 // coordinator adopts what it does
 //          not know; of two runs that claim one name the higher epoch stays, else the one known
@@ -105,6 +108,12 @@ class Membership {
     std::string culprits;
   };
 
+  // A rank of the next run, while the ranks of the present one are leaving.
+  struct HeldJoin {
+    RankJoins join;
+    TimePoint since;
+  };
+
   using Jobs = std::map<std::string, Job>;
 
   void On(const AgentAttached& event);
@@ -123,6 +132,9 @@ class Membership {
   std::string NodeText(const std::string& node) const;  // "node b (host h)"
 
   // Jobs (jobs.cc).
+  void Admit(const RankJoins& event, const std::string& node);
+  void AdmitHeld();
+  bool IsEnding(const std::string& job) const;
   std::optional<std::string> RefusalOf(const RankJoins& event, const std::string& node) const;
   std::optional<std::string> ConflictOf(const RankJoins& event,
                                         const std::string& node,
@@ -148,6 +160,7 @@ class Membership {
   std::map<std::string, Agent> agents_;  // by node
   std::map<ConnectionId, std::string> connections_;
   Jobs jobs_;  // by name
+  std::vector<HeldJoin> held_;
   std::map<JobToken, EndedRun> ended_;
   std::deque<JobToken> ended_order_;  // oldest first
   MembershipCounters counters_;

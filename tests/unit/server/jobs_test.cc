@@ -215,6 +215,50 @@ TEST(Jobs, EndWhenAllRanksHaveLeftAndTheirNameIsFree) {
   EXPECT_EQ(job.Sent<SendEpoch>(job.a).at(0).epoch.token, JobToken(1001));
 }
 
+TEST(Jobs, TheNextRunOfANameWaitsForTheLastRankToLeave) {
+  RunningJob job;
+  job.Leave(job.a, 0, 1000);
+  EXPECT_EQ(RefusalOf(job, job.a, 0, 1), "");
+  EXPECT_EQ(job.CountOfLast<SendEpoch>(), 0u);
+  job.Leave(job.a, 1, 1000);
+  EXPECT_EQ(job.CountOfLast<SendEpoch>(), 0u);
+  job.Leave(job.b, 2, 1000);
+  EXPECT_EQ(job.Sent<SendEpoch>(job.a).at(0).epoch.token, JobToken(1001));
+}
+
+TEST(Jobs, TheNextRunOfANameIsRefusedWhenThePresentOneGoesOnForTooLong) {
+  RunningJob job;
+  job.Leave(job.a, 0, 1000);
+  job.Join(job.a, 0, 1);
+  job.Pass(kLease - std::chrono::milliseconds(1));
+  EXPECT_EQ(job.CountOfLast<RefuseJoin>(), 0u);
+  job.Pass(std::chrono::milliseconds(1));
+  ASSERT_THAT(job.Sent<RefuseJoin>(job.a), SizeIs(1));
+  EXPECT_THAT(job.Sent<RefuseJoin>(job.a)[0].text, HasSubstr("already running"));
+}
+
+TEST(Jobs, ARankThatWaitsForTheNextRunMayGiveUp) {
+  RunningJob job;
+  job.Leave(job.a, 0, 1000);
+  job.Join(job.a, 0, 1);
+  job.Leave(job.a, 0, 0);
+  EXPECT_EQ(job.CountOfLast<SendJobFailed>(), 0u) << "the present run has no part in it";
+  job.Leave(job.a, 1, 1000);
+  job.Leave(job.b, 2, 1000);
+  EXPECT_THAT(job.View().jobs, IsEmpty());
+}
+
+TEST(Jobs, ARankThatWaitsForTheNextRunIsForgottenWithItsStream) {
+  RunningJob job;
+  job.Leave(job.a, 0, 1000);
+  job.Leave(job.a, 1, 1000);
+  job.Join(job.a, 0, 1);
+  job.Do(AgentDetached{job.a});
+  job.Leave(job.b, 2, 1000);
+  EXPECT_EQ(job.CountOfLast<SendEpoch>(), 0u);
+  EXPECT_THAT(job.View().jobs, IsEmpty());
+}
+
 TEST(Jobs, ADeadRankFailsTheJobForAllMembers) {
   RunningJob job;
   job.Leave(job.a, 1, 1000, true);
