@@ -116,7 +116,7 @@ MetricFamily Payload(const AgentStats& stats) {
 
 MetricFamily Durations(const AgentStats& stats) {
   FamilyBuilder family("collective_duration_seconds",
-                       "From the node's last submission of an op to its completion",
+                       "From the start of an op, when all ranks and agents agree, to its end",
                        MetricType::Histogram);
   for (std::size_t op = 0; op < kCollectiveKinds; ++op) {
     for (std::size_t size = 0; size < kSizeClassCount; ++size) {
@@ -205,7 +205,7 @@ class Collector final : public prometheus::Collectable {
                 "Time of the summing threads at work",
                 Value(s.reduce_ns) * kNanosecond),
         Counter("rank_wait_seconds_total",
-                "Time that ranks of this node waited for the last rank of the op to submit",
+                "Time from an op's first submission on this node to its start",
                 Value(s.rank_wait_ns) * kNanosecond),
     };
     AddJobs(s, families);

@@ -58,7 +58,7 @@ struct OpOutcome {
   ErrorCode code = ErrorCode::kOk;
   std::uint64_t bytes = 0;    // of the tensor
   std::uint32_t members = 1;  // P, for the bus bandwidth 2N(P-1)/P / time
-  Duration duration{0};       // from the node's last submission to the completion of its slots
+  Duration duration{0};       // from the start of the op, when all agree, to its end
 };
 
 struct JobGauge {
@@ -103,7 +103,7 @@ class AgentStats {
   Counter coordinator_attached{0};  // 0 or 1
   // Added to by the loop.
   Counter reduce_ns{0};     // of the summing threads
-  Counter rank_wait_ns{0};  // from each rank's submission to the last one's of the op
+  Counter rank_wait_ns{0};  // from the first submission here to the start, once per op
 
   // Written by OnOpDone.
   std::array<std::array<std::array<Counter, 2>, kAlgorithmKinds>, kCollectiveKinds>
