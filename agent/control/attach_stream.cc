@@ -39,7 +39,7 @@ class GrpcAttachStream final
         stub_(v1::Coordinator::NewStub(grpc::CreateCustomChannel(
             coordinator, grpc::InsecureChannelCredentials(), ChannelArguments()))) {}
 
-  void Begin(const v1::AgentMessage& hello) {
+  void Begin(const v1::AgentMessage& hello) override {
     stub_->async()->Attach(&context_, this);
     AddHold();  // given back when reading ends; until then writes may start from any thread
     Send(hello);
@@ -118,12 +118,9 @@ class GrpcAttachStream final
 
 }  // namespace
 
-std::shared_ptr<AttachStream> AttachStream::Start(const std::string& coordinator,
-                                                  const v1::AgentMessage& hello,
-                                                  Callbacks callbacks) {
-  auto stream = std::make_shared<GrpcAttachStream>(coordinator, std::move(callbacks));
-  stream->Begin(hello);
-  return stream;
+std::shared_ptr<AttachStream> AttachStream::Create(const std::string& coordinator,
+                                                   Callbacks callbacks) {
+  return std::make_shared<GrpcAttachStream>(coordinator, std::move(callbacks));
 }
 
 }  // namespace maypole::agent

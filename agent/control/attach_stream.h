@@ -23,14 +23,13 @@ class AttachStream {
     std::function<void(const std::string& reason)> on_done;
   };
 
-  // Connects anew (nothing is shared with an earlier attempt, so a moved coordinator is found) and
-  // sends `hello`. on_done comes even if nobody is there. The stream must live until on_done has
-  // been called.
-  static std::shared_ptr<AttachStream> Start(const std::string& coordinator,
-                                             const v1::AgentMessage& hello,
-                                             Callbacks callbacks);
+  // Connects anew: nothing is shared with an earlier attempt, so a moved coordinator is found.
+  static std::shared_ptr<AttachStream> Create(const std::string& coordinator, Callbacks callbacks);
   virtual ~AttachStream() = default;
 
+  // Once: sends `hello`; callbacks come from now on, perhaps before it returns. on_done comes even
+  // if nobody is there. The stream must live until on_done has been called.
+  virtual void Begin(const v1::AgentMessage& hello) = 0;
   // Queued in order; dropped once the stream has ended. A coordinator that does not read for so
   // long that the queue is full loses the stream.
   virtual void Send(const v1::AgentMessage& message) = 0;

@@ -127,14 +127,14 @@ class ReattachingClient final : public CoordinatorClient {
     done_ = false;
     fault_.clear();
     const v1::AgentMessage hello = HelloMessage(options_, epochs_);
-    lock.unlock();  // gRPC may call back before Start returns
-    std::shared_ptr<AttachStream> stream = AttachStream::Start(
+    // Known before it begins: the loop may speak to it as soon as the welcome is there.
+    const std::shared_ptr<AttachStream> stream = stream_ = AttachStream::Create(
         options_.coordinator,
-        hello,
         {.on_message = [this](const v1::CoordinatorMessage& message) { OnMessage(message); },
          .on_done = [this](const std::string& reason) { OnDone(reason); }});
+    lock.unlock();  // gRPC may call back before Begin returns
+    stream->Begin(hello);
     lock.lock();
-    stream_ = stream;
     if (!changed_.wait_for(lock, kWelcomeTimeout, [this] {
           return done_ || link_up_ || stopping_ || !fault_.empty();
         })) {

@@ -196,19 +196,38 @@ Session TestCluster::Connect(std::uint32_t node,
 }
 
 std::vector<Session> TestCluster::ConnectAll(std::uint32_t ranks_per_node,
-                                             const std::string& job) const {
+                                             const std::string& job,
+                                             std::optional<std::uint32_t> but) const {
   const std::uint32_t world_size = nodes() * ranks_per_node;
   std::vector<std::future<Session>> joining;
   for (std::uint32_t rank = 0; rank < world_size; ++rank) {
-    joining.push_back(std::async(std::launch::async, [&, rank] {
-      return Connect(rank / ranks_per_node, rank, world_size, job);
-    }));
+    if (rank != but) {
+      joining.push_back(std::async(std::launch::async, [=, this] {
+        return Connect(rank / ranks_per_node, rank, world_size, job);
+      }));
+    }
   }
   std::vector<Session> sessions;
+  std::string errors;
   for (auto& one : joining) {
-    sessions.push_back(one.get());
+    try {
+      sessions.push_back(one.get());
+    } catch (const std::exception& error) {
+      errors += error.what() + std::string("\n");
+    }
+  }
+  if (!errors.empty()) {
+    throw std::runtime_error(errors + Logs());
   }
   return sessions;
+}
+
+std::string TestCluster::Logs() const {
+  std::string logs = coordinator_ ? coordinator_->Log() : "";
+  for (const auto& [node, agent] : agents_) {
+    logs += agent.Log();
+  }
+  return logs;
 }
 
 std::string TestCluster::StatusJson() const {

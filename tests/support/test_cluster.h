@@ -101,9 +101,13 @@ class TestCluster {
                   std::uint32_t world_size,
                   const std::string& job = "job",
                   double timeout = 20) const;
-  // All ranks of a job, node after node, by rank.
+  // All ranks of a job, node after node, by rank; `but` is somebody else's to connect.
   std::vector<Session> ConnectAll(std::uint32_t ranks_per_node = 1,
-                                  const std::string& job = "job") const;
+                                  const std::string& job = "job",
+                                  std::optional<std::uint32_t> but = std::nullopt) const;
+
+  // Of all daemons.
+  std::string Logs() const;
 
   // `maypole status --json`.
   std::string StatusJson() const;
