@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/local_cluster.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr double kReadySeconds = 30;
 constexpr double kEndSeconds = 20;
+constexpr double kPeaceSeconds = 5;
 
 template <typename Value>
 Value ValueOf(absl::StatusOr<Value> value) {
@@ -93,6 +95,16 @@ void DaemonProcess::AwaitReady() {
   }
 }
 
+void DaemonProcess::Signal(int signal) {
+  is_killed_ = is_killed_ || signal == SIGKILL;
+  process_->Signal(signal);
+}
+
+void DaemonProcess::ExpectEndsInPeace() {
+  const auto code = AwaitEnd(kPeaceSeconds);
+  EXPECT_EQ(code, is_killed_ ? 128 + SIGKILL : 0) << Log();
+}
+
 std::optional<int> DaemonProcess::AwaitEnd(double seconds) {
   const auto status = process_->WaitFor(seconds);
   return status ? std::optional(status->code()) : std::nullopt;
@@ -134,7 +146,7 @@ TestCluster::~TestCluster() {
     daemon->Signal(SIGTERM);
   }
   for (DaemonProcess* daemon : daemons) {
-    daemon->AwaitEnd(5);
+    daemon->ExpectEndsInPeace();
   }
 }
 

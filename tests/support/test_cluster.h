@@ -51,16 +51,18 @@ class DaemonProcess {
 
   pid_t pid() const { return process_->pid(); }
 
-  void Signal(int signal) { process_->Signal(signal); }
+  void Signal(int signal);
 
   // Waits for its end; empty if it lives on.
   std::optional<int> AwaitEnd(double seconds = 10);
 
-  bool IsAlive() { return !process_->Poll(); }
+  // After SIGTERM: a daemon that crashed, unless by our own SIGKILL, or stays, fails the test.
+  void ExpectEndsInPeace();
 
  private:
   std::string base_;
   std::optional<cli::ChildProcess> process_;
+  bool is_killed_ = false;
 };
 
 struct ClusterOptions {
