@@ -105,6 +105,7 @@ class Server final : public SegmentServer {
         // Edge-triggered: nobody has to read the eventfd, which its client could make blocking.
         Watch(session->doorbell(), EPOLLIN | EPOLLET, answer.session * 2 + 1);
       }
+      EraseIfOver(*session);
     }
   }
 
@@ -124,6 +125,7 @@ class Server final : public SegmentServer {
   void Fail(const FailSession& failure) override {
     if (ClientSession* session = Find(failure.session)) {
       session->Fail(failure.outcome);
+      EraseIfOver(*session);
     }
   }
 
@@ -153,6 +155,12 @@ class Server final : public SegmentServer {
   ClientSession* Find(SessionId id) {
     const auto found = sessions_.find(id);
     return found == sessions_.end() ? nullptr : found->second.get();
+  }
+
+  void EraseIfOver(const ClientSession& session) {
+    if (session.is_over()) {
+      sessions_.erase(session.id());
+    }
   }
 
   bool PollSockets(TimePoint now) {

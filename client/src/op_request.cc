@@ -43,19 +43,31 @@ Outcome CheckTimeout(double seconds, Duration& timeout) {
   return {};
 }
 
-Outcome CheckEnums(const maypole_all_reduce_options& options) {
-  if (!DTypeFromNumber(static_cast<std::uint32_t>(options.dtype))) {
-    return InvalidArgument("dtype " + std::to_string(static_cast<int>(options.dtype)) +
-                           " does not exist; see maypole_dtype");
+// A C caller can store any number in an enum; to load such a value as the enum would be undefined
+// here.
+template <typename Enum>
+std::uint32_t NumberOf(const Enum& value) {
+  std::uint32_t number = 0;
+  static_assert(sizeof(value) == sizeof(number));
+  std::memcpy(&number, &value, sizeof(number));
+  return number;
+}
+
+Outcome CheckNumbers(const maypole_all_reduce_options& options) {
+  const auto unknown = [](const char* what, std::uint32_t number) {
+    return InvalidArgument(std::string(what) + ' ' + std::to_string(number) +
+                           " does not exist; see maypole_" + what);
+  };
+  if (const std::uint32_t dtype = NumberOf(options.dtype); !DTypeFromNumber(dtype)) {
+    return unknown("dtype", dtype);
   }
-  if (!ReductionFromNumber(static_cast<std::uint32_t>(options.reduction))) {
-    return InvalidArgument("reduction " + std::to_string(static_cast<int>(options.reduction)) +
-                           " does not exist; see maypole_reduction");
+  if (const std::uint32_t reduction = NumberOf(options.reduction);
+      !ReductionFromNumber(reduction)) {
+    return unknown("reduction", reduction);
   }
-  if (static_cast<std::uint32_t>(options.algorithm) >
-      static_cast<std::uint32_t>(collective::Algorithm::kNaive)) {
-    return InvalidArgument("algorithm " + std::to_string(static_cast<int>(options.algorithm)) +
-                           " does not exist; see maypole_algorithm");
+  if (const std::uint32_t algorithm = NumberOf(options.algorithm);
+      algorithm > static_cast<std::uint32_t>(collective::Algorithm::kNaive)) {
+    return unknown("algorithm", algorithm);
   }
   return {};
 }
@@ -79,7 +91,7 @@ Outcome CheckAllReduce(void* data,
                        OpRequest& request) {
   const maypole_all_reduce_options given =
       options != nullptr ? *options : maypole_all_reduce_options{};
-  if (Outcome checked = CheckEnums(given); !checked.ok()) {
+  if (Outcome checked = CheckNumbers(given); !checked.ok()) {
     return checked;
   }
   request.element_bytes = SizeOf(static_cast<DType>(given.dtype));

@@ -1,6 +1,7 @@
 #include "client/src/op_request.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -13,6 +14,12 @@ namespace {
 using testing::HasSubstr;
 
 float g_value = 0;
+
+// As a C caller may, and C++ may not.
+template <typename Enum>
+void SetNumber(Enum& value, std::uint32_t number) {
+  std::memcpy(&value, &number, sizeof(value));
+}
 
 std::string ErrorOf(const maypole_all_reduce_options& options,
                     void* data = &g_value,
@@ -40,15 +47,15 @@ TEST(OpRequest, ZeroElementsNeedNoData) {
 
 TEST(OpRequest, UnknownNumbersAreRefusedWithTheirValue) {
   maypole_all_reduce_options options{};
-  options.dtype = static_cast<maypole_dtype>(99);
+  SetNumber(options.dtype, 99);
   EXPECT_THAT(ErrorOf(options), HasSubstr("dtype 99"));
-  options.dtype = static_cast<maypole_dtype>(8);
+  SetNumber(options.dtype, 8);
   EXPECT_THAT(ErrorOf(options), HasSubstr("dtype 8"));
   options = {};
-  options.reduction = static_cast<maypole_reduction>(9);
+  SetNumber(options.reduction, 9);
   EXPECT_THAT(ErrorOf(options), HasSubstr("reduction 9"));
   options = {};
-  options.algorithm = static_cast<maypole_algorithm>(4);
+  SetNumber(options.algorithm, 4);
   EXPECT_THAT(ErrorOf(options), HasSubstr("algorithm 4"));
 }
 
