@@ -19,7 +19,8 @@ def main() -> int:
         for case in ElementTree.parse(path).iter("testcase"):
             name = f"{path.stem}: {case.get('classname') or ''} {case.get('name')}"
             skip = case.find("skipped")
-            if case.find("failure") is not None or case.find("error") is not None:
+            not_built = skip is not None and "Unable to find executable" in (skip.get("message") or "")
+            if case.find("failure") is not None or case.find("error") is not None or not_built:
                 failed.append(name)
             elif skip is not None:
                 skipped.append(f"{name}: {reason_of(case, skip)}")
