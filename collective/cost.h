@@ -1,21 +1,29 @@
 // What an all-reduce costs by the latency-bandwidth model: a message of m bytes takes
 // latency + m / bandwidth.
 //
-// Pure; closed formulas for N bytes and P members, all with full-duplex links of the same kind:
+// Pure; closed formulas for N bytes and P members, all with full-duplex links of the same kind.
+// L = ceil(log2 P), Q = the largest power of two up to P, S slices of s bytes, a latency, b
+// bandwidth:
 //
-//   algorithm  rounds    bytes sent = received   seconds
-//   ring       2(P-1)    2(P-1)/P N              2(P-1) latency + 2(P-1)/P N / bandwidth
-//   direct     2         2(P-1)/P N              2 latency      + 2(P-1)/P N / bandwidth
-//   naive      1         (P-1) N                 2(P-1) (latency + N / bandwidth)
+//   algorithm         rounds             bytes sent = received      seconds
+//   ring              2(P-1)             2(P-1)/P N                 2(P-1) a + 2(P-1)/P N / b
+//   direct            2                  2(P-1)/P N                 2 a      + 2(P-1)/P N / b
+//   naive             1                  (P-1) N                    2(P-1) (a + N / b)
+//   tree              2L                 3N (P=2: N, P=3: 2N)       2L a + (4L-2 + 3(S-1)) s / b
+//   double tree       2L                 2N (P=2: N, P=3: 1.5N)     2L a + (4L-2 + 2(S-1)) s / b
+//   halving-doubling  2 log2 Q (+2)      2(Q-1)/Q N (+N)            rounds a + 2(Q-1)/Q N (+2N) / b
 //
-// Naive is charged one message at a time, P-1 out and P-1 in, as a program without concurrency
-// would send them; links that carry both directions at once need half of it. Summing and slicing
-// cost nothing here, and contention does not exist: simulate.h has them.
-// Source: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
-// Computing 20(3), 1994; for the ring see ring.h.
+// What stands in brackets at halving-doubling comes in where P > Q. Naive is charged one message at
+// a time, P-1 out and P-1 in, as a program without concurrency would send them; links that carry
+// both directions at once need half of it. A tree's first slice meets 4L-2 messages on its way, as
+// a parent takes two children one after the other; the slices after it come at the pace of the
+// busiest member. Summing costs nothing here, and contention does not exist: simulate.h has them.
+// Sources: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
+// Computing 20(3), 1994; for each algorithm its header.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "collective/schedule.h"
 
@@ -33,11 +41,27 @@ struct Cost {
   double seconds = 0;
 };
 
-// `algorithm` is not kAuto; `members` > 0. One member costs nothing.
+inline constexpr std::uint64_t kDefaultSliceBytes = 512 * 1024;
+
+// `algorithm` is neither kAuto nor kHierarchical; `members` > 0. One member costs nothing. Only the
+// trees' time depends on `slice_bytes` (> 0).
 Cost PredictAllReduce(Algorithm algorithm,
                       std::uint64_t bytes,
                       std::uint32_t members,
-                      LinkModel link);
+                      LinkModel link,
+                      std::uint64_t slice_bytes = kDefaultSliceBytes);
+
+// A level of a hierarchy with groups of equal size, innermost first.
+struct LevelModel {
+  std::uint32_t members = 1;  // of a group: groups of the level below
+  Algorithm algorithm = Algorithm::kRing;
+  LinkModel link;  // what each member of a group has to itself
+};
+
+// Each level all-reduces what its owners hold, one level after the other.
+Cost PredictHierarchical(std::span<const LevelModel> levels,
+                         std::uint64_t bytes,
+                         std::uint64_t slice_bytes = kDefaultSliceBytes);
 
 // 2N/T: what a user compares with the rate of the link, whatever the algorithm. 0 for no time.
 double EffectiveBandwidth(std::uint64_t bytes, double seconds);

@@ -1,8 +1,11 @@
 #include "collective/make.h"
 
 #include "collective/direct.h"
+#include "collective/halving_doubling.h"
+#include "collective/hierarchical.h"
 #include "collective/naive.h"
 #include "collective/ring.h"
+#include "collective/tree.h"
 #include "common/check.h"
 
 namespace maypole::collective {
@@ -17,6 +20,14 @@ Schedule MakeSchedule(Algorithm algorithm, const Shape& shape) {
       return MakeDirectAllReduce(shape);
     case Algorithm::kNaive:
       return MakeNaiveAllReduce(shape);
+    case Algorithm::kTree:
+      return MakeTreeAllReduce(shape);
+    case Algorithm::kDoubleTree:
+      return MakeDoubleTreeAllReduce(shape);
+    case Algorithm::kHalvingDoubling:
+      return MakeHalvingDoublingAllReduce(shape);
+    case Algorithm::kHierarchical:
+      return MakeHierarchicalAllReduce(shape);
   }
   return MakeRingAllReduce(shape);
 }

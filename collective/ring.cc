@@ -1,62 +1,67 @@
 #include "collective/ring.h"
 
 #include <algorithm>
-#include <cstddef>
-
-#include "collective/builder.h"
-#include "collective/slices.h"
+#include <vector>
 
 namespace maypole::collective {
 namespace {
 
-// What `builder`'s member receives in `round`, which is its `slice`.
-StepIndex AppendReceive(ScheduleBuilder& builder, std::uint32_t round, ElementRange slice) {
-  const std::uint32_t last_hop = builder.shape().members - 2;
-  const Member from = builder.Previous(1);
-  if (round > last_hop) {
-    return builder.Receive(slice, from, Buffer::kResult);
-  }
-  const Buffer target = round == last_hop ? Buffer::kResult : Buffer::kPartial;
-  return builder.ReceiveReduce(Buffer::kInput, slice, from, target);
+// In `round` of the whole ring a member sends what it received in the round before.
+Block OutgoingIn(std::uint32_t round, const Team& team, std::span<const Block> blocks) {
+  const std::uint32_t size = team.size();
+  return blocks[(team.self + size - round % size) % size];
 }
 
-Buffer SourceOf(std::uint32_t round, std::uint32_t members) {
-  if (round == 0) {
-    return Buffer::kInput;
-  }
-  return round < members - 1 ? Buffer::kPartial : Buffer::kResult;
+Block IncomingIn(std::uint32_t round, const Team& team, std::span<const Block> blocks) {
+  return OutgoingIn(round + 1, team, blocks);
 }
 
 }  // namespace
 
-Schedule MakeRingAllReduce(const Shape& shape) {
-  ScheduleBuilder builder(Algorithm::kRing, shape);
-  if (shape.members == 1) {
-    builder.CopyAll();
-    return builder.Take();
-  }
-  const auto slices_of = [&](Member chunk) {
-    return SlicesOf(ChunkOf(shape.elements, shape.members, chunk.value()), shape.slice_elements);
-  };
-  // What this round sends arrived in the round before, by the steps of `arrivals`.
-  std::vector<ElementRange> outgoing = slices_of(shape.self);
-  std::vector<StepIndex> arrivals(outgoing.size(), kNoStep);
-  for (std::uint32_t round = 0; round < 2 * (shape.members - 1); ++round) {
-    const std::vector<ElementRange> incoming = slices_of(builder.Previous(round + 1));
-    std::vector<StepIndex> next_arrivals(incoming.size());
-    for (std::size_t k = 0; k < std::max(outgoing.size(), incoming.size()); ++k) {
+void RingReduce(Flow& flow, const Team& team, std::span<const Block> blocks, bool complete) {
+  const std::uint32_t rounds = team.size() - 1;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    const Block outgoing = OutgoingIn(round, team, blocks);
+    const Block incoming = IncomingIn(round, team, blocks);
+    for (UnitIndex k = 0; k < std::max(outgoing.size(), incoming.size()); ++k) {
       if (k < outgoing.size()) {
-        const Buffer source = SourceOf(round, shape.members);
-        builder.Send(source, outgoing[k], builder.Next(1), {.first = arrivals[k]});
+        flow.Send(outgoing.begin + k, team.at(team.self + 1));
       }
       if (k < incoming.size()) {
-        next_arrivals[k] = AppendReceive(builder, round, incoming[k]);
+        flow.Combine(incoming.begin + k,
+                     team.at(team.self + team.size() - 1),
+                     complete && round == rounds - 1);
       }
     }
-    outgoing = incoming;
-    arrivals = std::move(next_arrivals);
   }
-  return builder.Take();
+}
+
+void RingSpread(Flow& flow, const Team& team, std::span<const Block> blocks) {
+  const std::uint32_t rounds = team.size() - 1;
+  for (std::uint32_t round = rounds; round < 2 * rounds; ++round) {
+    const Block outgoing = OutgoingIn(round, team, blocks);
+    const Block incoming = IncomingIn(round, team, blocks);
+    for (UnitIndex k = 0; k < std::max(outgoing.size(), incoming.size()); ++k) {
+      if (k < outgoing.size()) {
+        flow.Send(outgoing.begin + k, team.at(team.self + 1));
+      }
+      if (k < incoming.size()) {
+        flow.Take(incoming.begin + k, team.at(team.self + team.size() - 1));
+      }
+    }
+  }
+}
+
+Schedule MakeRingAllReduce(const Shape& shape) {
+  if (shape.members == 1) {
+    return CopyOfInput(Algorithm::kRing, shape);
+  }
+  std::vector<Block> blocks;
+  Flow flow(Algorithm::kRing, shape, CutIntoChunks(shape, shape.members, blocks));
+  const Team team = Team::Everybody(shape);
+  RingReduce(flow, team, blocks, true);
+  RingSpread(flow, team, blocks);
+  return flow.Finish();
 }
 
 }  // namespace maypole::collective

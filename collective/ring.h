@@ -16,10 +16,23 @@
 //            workstations", J. Parallel Distrib. Comput. 69(2), 2009.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
+#include "collective/flow.h"
 #include "collective/schedule.h"
 
 namespace maypole::collective {
 
 Schedule MakeRingAllReduce(const Shape& shape);
+
+// Phases for other makers: `blocks` has team.size() entries; block b starts at index b and is
+// complete at RingOwner.
+void RingReduce(Flow& flow, const Team& team, std::span<const Block> blocks, bool complete);
+void RingSpread(Flow& flow, const Team& team, std::span<const Block> blocks);
+
+inline std::uint32_t RingOwner(std::uint32_t team_size, std::uint32_t block) {
+  return (block + team_size - 1) % team_size;
+}
 
 }  // namespace maypole::collective

@@ -22,6 +22,14 @@ std::string_view Name(Algorithm algorithm) {
       return "direct";
     case Algorithm::kNaive:
       return "naive";
+    case Algorithm::kTree:
+      return "tree";
+    case Algorithm::kDoubleTree:
+      return "double_tree";
+    case Algorithm::kHalvingDoubling:
+      return "halving_doubling";
+    case Algorithm::kHierarchical:
+      return "hierarchical";
   }
   return "unknown";
 }

@@ -36,11 +36,24 @@ namespace maypole::collective {
 enum class Collective : std::uint8_t { kAllReduce = 0, kBarrier = 1 };
 
 enum class Algorithm : std::uint8_t {
-  kAuto = 0,    // let select.h choose
-  kRing = 1,    // reduce-scatter and all-gather round the ring
-  kDirect = 2,  // every member reduces its own chunk: two rounds
-  kNaive = 3,   // everybody sends everything to everybody: the counted baseline
+  kAuto = 0,             // let select.h choose
+  kRing = 1,             // reduce-scatter and all-gather round the ring
+  kDirect = 2,           // every member reduces its own chunk: two rounds
+  kNaive = 3,            // everybody sends everything to everybody: the counted baseline
+  kTree = 4,             // sums climb a binary tree, results descend
+  kDoubleTree = 5,       // half of the tensor on each of two trees
+  kHalvingDoubling = 6,  // exchanges at halving, then doubling distances
+  kHierarchical = 7,     // levels of the others; needs Shape::levels
 };
+
+// All but kAuto.
+inline constexpr std::array kAlgorithms = {Algorithm::kRing,
+                                           Algorithm::kDirect,
+                                           Algorithm::kNaive,
+                                           Algorithm::kTree,
+                                           Algorithm::kDoubleTree,
+                                           Algorithm::kHalvingDoubling,
+                                           Algorithm::kHierarchical};
 
 enum class StepKind : std::uint8_t {
   kSend,           // source -> peer
@@ -74,12 +87,22 @@ struct Schedule {
   std::vector<Step> steps;  // a valid topological order
 };
 
+// One level of a hierarchy (hierarchical.h): sizes of groups, of consecutive members at the first level, of consecutive
+// groups of the level below at the others.
+struct Level {
+  std::vector<std::uint32_t> groups;
+  Algorithm algorithm = Algorithm::kRing;  // inside a group; not kAuto, kNaive or kHierarchical
+
+  friend bool operator==(const Level&, const Level&) = default;
+};
+
 // What a maker needs. `slice_elements` (> 0) bounds the range of one step; slices of a chunk are pipelined.
 struct Shape {
   std::uint32_t members = 1;
   Member self{0};
   ElementCount elements = 0;
   ElementCount slice_elements = 1 << 17;
+  std::vector<Level> levels = {};  // innermost first; empty: kHierarchical is not available
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };

@@ -10,6 +10,7 @@
 
 #include "collective/make.h"
 #include "collective/print.h"
+#include "tests/unit/collective/algorithms.h"
 
 namespace maypole::collective {
 namespace {
@@ -23,10 +24,10 @@ std::string NameOf(const testing::TestParamInfo<std::tuple<Algorithm, std::uint3
 
 TEST_P(GoldenSchedule, IsPrintedAsReviewed) {
   const auto [algorithm, members] = GetParam();
-  // Chunks of 3, 3, ..., 1 or so, in slices of at most 2; naive does not cut chunks, and would fill
+  // Chunks of 3, 3, ..., 1 or so, in slices of at most 2; those who do not cut chunks would fill
   // pages.
   const ElementCount elements = 2 * members + 1;
-  const ElementCount slice_elements = algorithm == Algorithm::kNaive ? (elements + 1) / 2 : 2;
+  const ElementCount slice_elements = CutsChunks(algorithm) ? 2 : (elements + 1) / 2;
   const std::string printed = Print(MakeSchedules(
       algorithm, {.members = members, .elements = elements, .slice_elements = slice_elements}));
   const std::string path = std::string(MAYPOLE_GOLDEN_DIR) + "/" + std::string(Name(algorithm)) +
@@ -41,12 +42,11 @@ TEST_P(GoldenSchedule, IsPrintedAsReviewed) {
   EXPECT_EQ(printed, golden.str());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All,
-    GoldenSchedule,
-    testing::Combine(testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive),
-                     testing::Range(1U, 6U)),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(All,
+                         GoldenSchedule,
+                         testing::Combine(testing::ValuesIn(kFlatAlgorithms),
+                                          testing::Range(1U, 6U)),
+                         NameOf);
 
 }  // namespace
 }  // namespace maypole::collective

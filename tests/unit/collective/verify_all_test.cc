@@ -8,6 +8,7 @@
 #include "collective/make.h"
 #include "collective/print.h"
 #include "collective/verify.h"
+#include "tests/unit/collective/algorithms.h"
 
 namespace maypole::collective {
 namespace {
@@ -17,8 +18,8 @@ class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
 TEST_P(EveryAlgorithm, IsRightForEverySmallShape) {
   for (std::uint32_t members = 1; members <= 17; ++members) {
     for (ElementCount elements = 0; elements <= 4 * members + 1; ++elements) {
-      // Two slices a chunk at most for the chunked ones, up to four a tensor for naive.
-      const ElementCount slice = GetParam() == Algorithm::kNaive ? elements / 4 + 1 : 2;
+      // Up to three slices a chunk for the chunked ones, up to four a tensor for the others.
+      const ElementCount slice = CutsChunks(GetParam()) ? 2 : elements / 4 + 1;
       const auto verdict = VerifySchedules(MakeSchedules(
           GetParam(), {.members = members, .elements = elements, .slice_elements = slice}));
       ASSERT_TRUE(verdict.ok) << members << " members, " << elements
@@ -30,10 +31,9 @@ TEST_P(EveryAlgorithm, IsRightForEverySmallShape) {
 TEST_P(EveryAlgorithm, IsRightForLargeRandomShapes) {
   std::mt19937_64 random(20240607);
   for (int round = 0; round < 12; ++round) {
-    const auto members = static_cast<std::uint32_t>(2 + random() % 40);
+    const auto members = static_cast<std::uint32_t>(2 + random() % 63);
     const ElementCount elements = random() % 10'000'000;
-    const ElementCount slice =
-        1 + elements / (1 + random() % (GetParam() == Algorithm::kNaive ? 8 : 100));
+    const ElementCount slice = 1 + elements / (1 + random() % (CutsChunks(GetParam()) ? 100 : 8));
     const auto verdict = VerifySchedules(MakeSchedules(
         GetParam(), {.members = members, .elements = elements, .slice_elements = slice}));
     ASSERT_TRUE(verdict.ok) << members << " members, " << elements << " elements, slices of "
@@ -50,7 +50,7 @@ TEST_P(EveryAlgorithm, IsRightBeyond32Bits) {
 
 INSTANTIATE_TEST_SUITE_P(All,
                          EveryAlgorithm,
-                         testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive),
+                         testing::ValuesIn(kFlatAlgorithms),
                          [](const auto& made) { return std::string(Name(made.param)); });
 
 }  // namespace

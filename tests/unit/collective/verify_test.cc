@@ -9,6 +9,7 @@
 
 #include "collective/make.h"
 #include "collective/print.h"
+#include "tests/unit/collective/algorithms.h"
 
 namespace maypole::collective {
 namespace {
@@ -16,10 +17,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr Shape kShape = {.members = 4, .elements = 16, .slice_elements = 2};
-
+// Uneven groups of members, which only the hierarchical algorithm looks at.
 std::vector<Schedule> Made(Algorithm algorithm) {
-  return MakeSchedules(algorithm, kShape);
+  return MakeSchedules(algorithm,
+                       {.members = 4,
+                        .elements = 16,
+                        .slice_elements = 2,
+                        .levels = {{{1, 3}, Algorithm::kRing}, {{2}, Algorithm::kTree}}});
 }
 
 std::string ProblemOf(const std::vector<Schedule>& schedules) {
@@ -58,7 +62,7 @@ std::vector<Schedule> Exchange() {
 }
 
 TEST(Verifier, AcceptsWhatTheMakersMake) {
-  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive}) {
+  for (const Algorithm algorithm : kAlgorithms) {
     EXPECT_EQ(ProblemOf(Made(algorithm)), "");
   }
 }
@@ -187,7 +191,7 @@ TEST(Verifier, SeesAMissingWaitBeforeASend) {
 }
 
 TEST(Verifier, SeesEveryMissingWait) {
-  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive}) {
+  for (const Algorithm algorithm : kAlgorithms) {
     const auto schedules = Made(algorithm);
     for (std::size_t index = 0; index < schedules[1].steps.size(); ++index) {
       for (std::size_t slot = 0; slot < 2; ++slot) {
@@ -356,7 +360,7 @@ TEST(Verifier, SeesAPartialSumThatNobodyUses) {
 
 // No single step can be left out of a right schedule, whatever it does.
 TEST(Verifier, SeesEveryMissingStep) {
-  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive}) {
+  for (const Algorithm algorithm : kAlgorithms) {
     const auto schedules = Made(algorithm);
     for (std::size_t index = 0; index < schedules[2].steps.size(); ++index) {
       auto broken = schedules;
