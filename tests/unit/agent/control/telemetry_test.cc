@@ -1,4 +1,3 @@
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -124,8 +123,7 @@ TEST(AgentTelemetry, SeriesStayBoundedWhateverHappens) {
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with('#')) {
       const std::string name = line.substr(0, line.rfind(' '));
-      EXPECT_TRUE(std::regex_match(line, std::regex(R"(maypole_[a-z_]+(\{.*\})? [0-9.e+-]+)")))
-          << line;
+      EXPECT_THAT(line, testing::MatchesRegex(R"(maypole_[a-z_]+(\{.*\})? [0-9.e+-]+)"));
       EXPECT_TRUE(series.insert(name).second) << name << " stands twice";
     }
   }
