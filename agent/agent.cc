@@ -78,8 +78,10 @@ absl::Status Agent::Open() {
     }
     options_.interface = *found;
   }
-  auto transport = UcxTransport::Create(
-      {.transports = options_.ucx_tls, .devices = options_.interface, .port = options_.peer_port});
+  auto transport = UcxTransport::Create({.transports = options_.ucx_tls,
+                                         .devices = options_.interface,
+                                         .port = options_.peer_port,
+                                         .lasts_as_long_as_process = true});
   if (!transport.ok()) {
     return transport.status();
   }

@@ -148,6 +148,23 @@ TEST_F(LossTest, AKilledAgentIsNamedToTheRanksOfTheOthersWithinASecond) {
   EXPECT_LT(endings[1].seconds, 1.0);
 }
 
+TEST_F(LossTest, AnAgentMayBeKilledAtAnyMomentOfTheFirstContact) {
+  TestCluster cluster({.nodes = 2});
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Session> sessions = cluster.ConnectAll(1);
+    // Each round a little later: the agents are just connecting to each other.
+    const Stopwatch watch;
+    while (watch.Seconds() < round * 100e-6) {
+    }
+    cluster.agent(1).Signal(SIGKILL);
+    ASSERT_EQ(cluster.agent(1).AwaitEnd(), 128 + SIGKILL);
+    ASSERT_THAT(TextOfError([&] { sessions[0].Barrier().Wait(); }),
+                AllOf(StartsWith("peer lost: "), HasSubstr("node-1")));
+    sessions.clear();
+    cluster.StartAgent(1);
+  }
+}
+
 TEST_F(LossTest, AnAgentThatIsStoppedIsLostWhenItsLeaseRunsOut) {
   TestCluster cluster({.nodes = 3, .agent_arguments = {"--peer-lease", "1s"}});
   std::vector<Session> sessions = cluster.ConnectAll(1);

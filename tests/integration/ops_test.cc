@@ -99,7 +99,12 @@ TEST_F(OpsTest, EveryReductionIsExactAcrossNodes) {
                                                                      {MAYPOLE_MAX, 4.0F},
                                                                      {MAYPOLE_PRODUCT, 24.0F}};
   for (const auto& [reduction, value] : expected) {
-    for (const maypole_algorithm algorithm : {MAYPOLE_RING, MAYPOLE_DIRECT, MAYPOLE_NAIVE}) {
+    for (const maypole_algorithm algorithm : {MAYPOLE_RING,
+                                              MAYPOLE_DIRECT,
+                                              MAYPOLE_NAIVE,
+                                              MAYPOLE_TREE,
+                                              MAYPOLE_DOUBLE_TREE,
+                                              MAYPOLE_HALVING_DOUBLING}) {
       const auto tensors = Tensors(sessions, 10'001);
       ASSERT_THAT(AllReduceAll(sessions, tensors, {.reduction = reduction, .algorithm = algorithm}),
                   Each("ok"));

@@ -145,6 +145,33 @@ TEST_F(VirtualNetworkClusterTest, ALinkThatGoesDeadIsFoundByTheLeaseAndItsNodeNa
   }
 }
 
+TEST_F(VirtualNetworkClusterTest, AgentsThatCannotConnectToEachOtherSaySoWhenTheLeaseRunsOut) {
+  TestCluster cluster(
+      {.nodes = 2, .agent_arguments = {"--peer-lease", "1s"}, .use_namespaces = true});
+  // What one sends to the other goes to a card that does not exist, as into a firewall.
+  for (const std::uint32_t node : {0, 1}) {
+    ASSERT_TRUE(cli::RunTool({"ip",
+                              "neigh",
+                              "replace",
+                              cli::VirtualNetwork::NodeAddress(1 - node),
+                              "lladdr",
+                              "02:00:00:00:00:99",
+                              "dev",
+                              "eth0",
+                              "nud",
+                              "permanent"},
+                             "",
+                             cluster.network().node_namespace(node))
+                    .ok());
+  }
+  const Stopwatch watch;
+  std::vector<Session> sessions = cluster.ConnectAll(1);
+  const std::vector<std::string> texts = AllReduceAll(sessions, Tensors(sessions, 1000));
+  EXPECT_LT(watch.Seconds(), 2.0);
+  EXPECT_THAT(texts[0], AllOf(StartsWith("peer lost: "), HasSubstr("node-1")));
+  EXPECT_THAT(texts[1], AllOf(StartsWith("peer lost: "), HasSubstr("node-0")));
+}
+
 TEST_F(VirtualNetworkClusterTest, NoNamespaceOutlivesItsCluster) {
   const auto namespace_of = [](const std::string& process) {
     std::error_code ignored;

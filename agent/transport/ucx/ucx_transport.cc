@@ -1,5 +1,6 @@
 #include "agent/transport/ucx/ucx_transport.h"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +23,7 @@ constexpr unsigned kFrameMessageId = 0;
 constexpr int kPollRoundsMax = 16;
 // Bounds the end of a transport whose connections do not close; over TCP one round is enough.
 constexpr int kShutdownRoundsMax = 100000;
+constexpr std::chrono::milliseconds kLastFramesLimit{100};
 
 ucs_memory_type_t UcxMemoryType(MemoryKind kind) {
   switch (kind) {
@@ -117,6 +119,11 @@ UcxTransport::UcxTransport(const UcxTransportOptions& options, std::unique_ptr<U
 
 UcxTransport::~UcxTransport() {
   UcxLogCapture log;
+  if (options_.lasts_as_long_as_process) {
+    LetLastFramesLeave();
+    worker_->Abandon();
+    return;
+  }
   for (const auto& [id, arrival] : arrivals_) {
     ucp_am_data_release(worker_->get(), arrival.data);
   }
@@ -131,6 +138,13 @@ UcxTransport::~UcxTransport() {
     }
   }
   worker_.reset();
+}
+
+void UcxTransport::LetLastFramesLeave() {
+  const auto limit = std::chrono::steady_clock::now() + kLastFramesLimit;
+  while (idle_transfers_.size() < transfers_.size() && std::chrono::steady_clock::now() < limit) {
+    ucp_worker_progress(worker_->get());
+  }
 }
 
 std::string UcxTransport::Address() const {

@@ -33,6 +33,9 @@ struct UcxTransportOptions {
   std::uint16_t port = 7710;        // --peer-port: TCP only; 0 lets the kernel choose
   std::uint64_t eager_bytes_max = 256 << 10;   // larger payloads wait for Receive
   std::uint64_t payload_bytes_max = 64 << 20;  // larger ones are refused on arrival
+  // Its end is the end of the process, which then closes what UCX has open: UCX 1.13 aborts when a
+  // connection is closed while it is being made.
+  bool lasts_as_long_as_process = false;
 };
 
 class UcxTransport final : public Transport {
@@ -92,6 +95,7 @@ class UcxTransport final : public Transport {
   void Close(std::unique_ptr<Peer> peer);
   void CloseLostPeers(const std::string& log);
   void ReapClosing();
+  void LetLastFramesLeave();
 
   UcxTransportOptions options_;
   std::unique_ptr<UcxWorker> worker_;

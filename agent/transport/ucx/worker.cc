@@ -67,6 +67,9 @@ UcxWorker::~UcxWorker() {
   if (fixed_port_ != 0) {
     AwaitSentBytes(fixed_port_);
   }
+  if (is_abandoned_) {
+    return;
+  }
   if (worker_ != nullptr) {
     ucp_worker_destroy(worker_);
   }

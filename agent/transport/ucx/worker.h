@@ -23,6 +23,9 @@ class UcxWorker {
   // Gives bytes that were sent a moment to leave.
   ~UcxWorker();
 
+  // Its destructor will leave what UCX has open to the end of the process.
+  void Abandon() { is_abandoned_ = true; }
+
   ucp_worker_h get() const { return worker_; }
 
   // UCX's address of this worker.
@@ -39,6 +42,7 @@ class UcxWorker {
 
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  bool is_abandoned_ = false;
   std::string address_;
   int event_fd_ = -1;
   std::uint16_t fixed_port_ = 0;  // of TCP; 0: none
