@@ -152,7 +152,7 @@ def test_a_closed_session_refuses_everything(fake_library):
     [
         ({"op": "average"}, "average"),
         ({"op": None}, "op=None"),
-        ({"algorithm": "tree"}, "ring"),
+        ({"algorithm": "star"}, "ring"),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": float("nan")}, "timeout=nan"),
         ({"timeout": -1.0}, "timeout=-1.0"),

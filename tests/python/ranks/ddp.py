@@ -28,26 +28,31 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 torch.set_num_threads(1)
 with maypole.connect() as session:
     torch.distributed.init_process_group("gloo", rank=session.rank, world_size=session.world_size)
-    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+    for dtype in (torch.float32, torch.float64):
         ours, theirs = make(dtype), make(dtype)
         state = maypole.torch.HookState(session, prefix=str(dtype))
         ours.register_comm_hook(state, maypole.torch.allreduce_hook)
         for number in range(4):  # one bucket in the first step, then several
             seed = number * 100 + session.rank
             found, expected = step(ours, seed, dtype), step(theirs, seed, dtype)
-            if dtype == torch.bfloat16:  # gloo sums in bfloat16, we in float32: compare with the float64 mean
-                single = [step(make(dtype).module, number * 100 + rank, dtype).double() for rank in range(session.world_size)]
-                expected = torch.stack(single).mean(0).to(dtype)
-                assert torch.allclose(found.double(), expected.double(), rtol=2**-7, atol=1e-5)
-            else:
-                assert torch.allclose(found, expected, rtol=1e-4, atol=1e-6), (found - expected).abs().max()
+            assert torch.allclose(found, expected, rtol=1e-4, atol=1e-6), (found - expected).abs().max()
         assert state.stats.buckets > 4 and state.stats.failures == 0, state.stats
+
+    # Half types: gloo of torch 1.13 cannot even set up such a model, so the bucket stands for itself.
+    for dtype in (torch.float16, torch.bfloat16):
+        parts = [torch.linspace(-1 - rank, 1, 5001).to(dtype) for rank in range(session.world_size)]
+        bucket = parts[session.rank].clone()
+        found = maypole.torch.HookState(session, prefix=str(dtype)).reduce(0, bucket).wait()
+        expected = torch.stack(parts).double().mean(0)
+        assert found.data_ptr() == bucket.data_ptr()
+        assert torch.allclose(found.double(), expected, rtol=torch.finfo(dtype).eps, atol=torch.finfo(dtype).eps)
 
     if "--fail" in sys.argv:
         model = make(torch.float32)
-        state = maypole.torch.HookState(session, prefix="failing", timeout=1.0)
+        state = maypole.torch.HookState(session, prefix="failing", timeout=2.0)
         model.register_comm_hook(state, maypole.torch.allreduce_hook)
-        step(model, 0, torch.float32)
+        for number in range(2):  # in the second, DDP makes its buckets anew, and agrees on them by gloo
+            step(model, number, torch.float32)
         if session.rank != 1:  # rank 1 sits out one step
             try:
                 step(model, 1, torch.float32)
