@@ -22,7 +22,10 @@ from torch.nn.parallel import DistributedDataParallel
 import maypole
 import maypole.torch
 
-LOSS_TOLERANCE = 1e-3  # relative; float32 sums in another order, over all steps of the training
+# Of the first epoch's loss. The ranks' sums are rounded in another order than one process rounds its own. In the first epoch that
+# is all there is; later every ReLU and maximum that falls the other way makes more of it.
+FIRST_TOLERANCE = 1e-5
+LATER_TOLERANCE = 1e-3
 TEST_SHARE = 5  # every fifth image
 PROBE_BYTES = 16 << 20
 PROBE_ROUNDS = 5
@@ -152,12 +155,13 @@ def of_all_agents(session: maypole.Session, before: maypole.AgentStats, after: m
 
 def print_losses(together: Run, alone: Run) -> bool:
     """True if they agree."""
-    print(f"\n{'epoch':>5}  {'Maypole':>10}  {'one process':>11}  {'difference':>10}")
+    print(f"\n{'epoch':>5}  {'Maypole':>10}  {'one process':>11}  {'difference':>10}  {'allowed':>8}")
     agree = True
     for epoch, (ours, reference) in enumerate(zip(together.losses, alone.losses)):
-        difference = abs(ours - reference) / abs(reference)
-        agree = agree and difference <= LOSS_TOLERANCE
-        print(f"{epoch + 1:>5}  {ours:>10.6f}  {reference:>11.6f}  {difference:>10.1e}")
+        allowed = alone.losses[0] * (LATER_TOLERANCE if epoch else FIRST_TOLERANCE)
+        difference = abs(ours - reference)
+        agree = agree and difference <= allowed
+        print(f"{epoch + 1:>5}  {ours:>10.6f}  {reference:>11.6f}  {difference:>10.1e}  {allowed:>8.0e}")
     return agree
 
 
@@ -180,7 +184,7 @@ def print_times(together: Run, alone: Run, agents: numpy.ndarray, probe_seconds:
     print(f"           waiting for gradients    {together.waiting * per_step:8.2f} ms")
     print(f"  agents   sum of the node's ranks  {summing * per_step:8.2f} ms   (mean of the agents; parts overlap)")
     print(f"           wire and sums, per step  {transfer * per_step:8.2f} ms")
-    print(f"           waiting for late ranks   {waits * per_step:8.2f} ms")
+    print(f"           ops waiting for ranks    {waits * per_step:8.2f} ms")
     bandwidth = 2 * PROBE_BYTES / probe_seconds
     measured = f"{PROBE_BYTES >> 20} MiB in {probe_seconds * 1e3:.1f} ms, all ranks"
     print(f"Effective bandwidth 2N/T: {bandwidth / 1e6:.0f} MB/s ({measured}).")
@@ -238,7 +242,7 @@ def run(session: maypole.Session, arguments: argparse.Namespace) -> int:
         print(f"Parameters after training: {'the same bits on all ranks' if equal else 'DIFFERENT between ranks'}")
         print_wire(session, state.stats.bytes, agents)
         print_times(together, alone, agents, probe_seconds)
-        print("\nThe losses agree." if agree else f"\nThe losses DIFFER by more than {LOSS_TOLERANCE}.", flush=True)
+        print("\nThe losses agree." if agree else "\nThe losses DIFFER by more than is allowed.", flush=True)
     verdict = session.all_reduce(numpy.array([agree], numpy.int32), "min", name="verdict")  # the other ranks wait here
     return 0 if equal and verdict[0] else 1
 
