@@ -33,8 +33,10 @@ struct UcxTransportOptions {
   std::uint16_t port = 7710;        // --peer-port: TCP only; 0 lets the kernel choose
   std::uint64_t eager_bytes_max = 256 << 10;   // larger payloads wait for Receive
   std::uint64_t payload_bytes_max = 64 << 20;  // larger ones are refused on arrival
-  // Its end is the end of the process, which then closes what UCX has open: UCX 1.13 aborts when a
-  // connection is closed while it is being made.
+  // Its end is the end of the process, which then closes what UCX has open: UCX 1.13 aborts on an
+  // assertion, gone in 1.14 (openucx/ucx#8175), when a connection ends while an answer to the
+  // peer's request for it is still queued. A peer that dies in that instant of the first contact
+  // still has that effect; nothing here can prevent it.
   bool lasts_as_long_as_process = false;
 };
 
