@@ -22,8 +22,8 @@ from torch.nn.parallel import DistributedDataParallel
 import maypole
 import maypole.torch
 
-# Of the first epoch's loss. The ranks' sums are rounded in another order than one process rounds its own. In the first epoch that
-# is all there is; later every ReLU and maximum that falls the other way makes more of it.
+# Of the first epoch's loss. The ranks' sums are rounded in another order than one process rounds its own. In the first epoch
+# that is all there is; later every ReLU and maximum that falls the other way makes more of it.
 FIRST_TOLERANCE = 1e-5
 LATER_TOLERANCE = 1e-3
 TEST_SHARE = 5  # every fifth image
