@@ -10,32 +10,54 @@
 namespace maypole::collective {
 namespace {
 
-// `volume` bytes pass through the busiest link each way; `latencies` and `transfer` make the time.
-Cost Make(std::uint32_t rounds, double volume, double latencies, double transfer, LinkModel link) {
+// What follows one another on the busiest path.
+struct Load {
+  double latencies = 0;
+  double messages = 0;
+  double bytes = 0;
+};
+
+Cost Make(std::uint32_t rounds, double volume, Load load, LinkModel link) {
   const auto whole_bytes = static_cast<std::uint64_t>(std::ceil(volume));
   return {.rounds = rounds,
           .bytes_sent = whole_bytes,
           .bytes_received = whole_bytes,
-          .seconds = latencies * link.latency_seconds + transfer / link.bytes_per_second};
+          .seconds = load.latencies * link.latency_seconds + load.messages * link.message_seconds +
+                     load.bytes / link.bytes_per_second};
 }
 
-// `slices` of the tensor follow each other through each tree; a member passes on `load` times the
-// tensor.
-Cost PredictTree(double bytes, double slices, double load, std::uint32_t members, LinkModel link) {
+double SlicesIn(double bytes, double slice_bytes) {
+  return std::max(1.0, std::ceil(bytes / slice_bytes));
+}
+
+// `trees` share the tensor; the busiest member passes it on `passes` times.
+Cost PredictTree(double bytes,
+                 double slice,
+                 double trees,
+                 double passes,
+                 std::uint32_t members,
+                 LinkModel link) {
   const auto height = static_cast<std::uint32_t>(std::bit_width(members - 1));
-  const double volume = load * bytes;
-  const double first = 4.0 * height - 2;
-  const double transfer = (first + load * (slices - 1)) * bytes / slices;
-  return Make(2 * height, volume, 2.0 * height, transfer, link);
+  const double slices = SlicesIn(bytes / trees, slice);  // of each tree
+  const double first = members == 3 ? 4 : 4.0 * height - 2;
+  const double messages = first + trees * passes * (slices - 1);
+  return Make(2 * height,
+              passes * bytes,
+              {2.0 * height, messages, messages * bytes / (trees * slices)},
+              link);
 }
 
-Cost PredictHalvingDoubling(double bytes, std::uint32_t members, LinkModel link) {
+Cost PredictHalvingDoubling(double bytes, double slice, std::uint32_t members, LinkModel link) {
   const std::uint32_t core = std::bit_floor(members);
   const std::uint32_t stages = std::bit_width(core) - 1;
-  const double halved = 2.0 * (core - 1) * bytes / core;
-  const bool folds = core != members;
-  const std::uint32_t rounds = 2 * stages + (folds ? 2 : 0);
-  return Make(rounds, halved + (folds ? bytes : 0), rounds, halved + (folds ? 2 * bytes : 0), link);
+  const double chunk = bytes / core;
+  const double folded = core != members ? core : 0;  // chunks
+  const double chunks = 2.0 * (core - 1) + 2 * folded;
+  const std::uint32_t rounds = 2 * stages + (folded > 0 ? 2 : 0);
+  return Make(rounds,
+              (chunks - folded) * chunk,
+              {static_cast<double>(rounds), chunks * SlicesIn(chunk, slice), chunks * chunk},
+              link);
 }
 
 // How many times the tensor the busiest member passes on; `most` from four members on, as it then
@@ -65,21 +87,25 @@ Cost PredictAllReduce(Algorithm algorithm,
   }
   const std::uint32_t others = members - 1;
   const double size = static_cast<double>(bytes);
+  const double slice = static_cast<double>(slice_bytes);
   const double chunked = 2.0 * others * size / members;
-  const double slices = std::max(1.0, std::ceil(size / static_cast<double>(slice_bytes)));
+  const double messages = 2.0 * others * SlicesIn(size / members, slice);
   switch (algorithm) {
     case Algorithm::kDirect:
-      return Make(2, chunked, 2, chunked, link);
+      return Make(2, chunked, {2, messages, chunked}, link);
     case Algorithm::kNaive:
-      return Make(1, others * size, 2 * others, 2 * others * size, link);
+      return Make(1,
+                  others * size,
+                  {2.0 * others, 2 * others * SlicesIn(size, slice), 2 * others * size},
+                  link);
     case Algorithm::kTree:
-      return PredictTree(size, slices, TreeLoad(members, 3), members, link);
+      return PredictTree(size, slice, 1, TreeLoad(members, 3), members, link);
     case Algorithm::kDoubleTree:
-      return PredictTree(size, slices, TreeLoad(members, 2), members, link);
+      return PredictTree(size, slice, 2, TreeLoad(members, 2), members, link);
     case Algorithm::kHalvingDoubling:
-      return PredictHalvingDoubling(size, members, link);
+      return PredictHalvingDoubling(size, slice, members, link);
     default:
-      return Make(2 * others, chunked, 2 * others, chunked, link);
+      return Make(2 * others, chunked, {2.0 * others, messages, chunked}, link);
   }
 }
 

@@ -13,6 +13,9 @@
 //   double tree       2L                 2N (P=2: N, P=3: 1.5N)     2L a + (4L-2 + 2(S-1)) s / b
 //   halving-doubling  2 log2 Q (+2)      2(Q-1)/Q N (+N)            rounds a + 2(Q-1)/Q N (+2N) / b
 //
+// Each message that a member sends adds message_seconds: that is what speaks against direct, which
+// sends 2(P-1) of them however small the tensor is, and halving-doubling, which sends 2(Q-1) at
+// least.
 // What stands in brackets at halving-doubling comes in where P > Q. Naive is charged one message at
 // a time, P-1 out and P-1 in, as a program without concurrency would send them; links that carry
 // both directions at once need half of it. A tree's first slice meets 4L-2 messages on its way, as
@@ -32,6 +35,7 @@ namespace maypole::collective {
 struct LinkModel {
   double latency_seconds = 0;
   double bytes_per_second = 0;  // > 0; of each direction
+  double message_seconds = 0;   // of a port, for each message whatever its size
 };
 
 struct Cost {
@@ -43,8 +47,8 @@ struct Cost {
 
 inline constexpr std::uint64_t kDefaultSliceBytes = 512 * 1024;
 
-// `algorithm` is neither kAuto nor kHierarchical; `members` > 0. One member costs nothing. Only the
-// trees' time depends on `slice_bytes` (> 0).
+// `algorithm` is neither kAuto nor kHierarchical; `members` > 0. One member costs nothing.
+// `slice_bytes` (> 0) bounds a message; without message_seconds only the trees' time depends on it.
 Cost PredictAllReduce(Algorithm algorithm,
                       std::uint64_t bytes,
                       std::uint32_t members,

@@ -259,7 +259,9 @@ void Run::Transmit(NodeId send) {
 }
 
 double Run::PortSeconds(std::uint64_t bytes, Member member) const {
-  return static_cast<double>(bytes) / network_.link.bytes_per_second * SlownessOf(member);
+  const LinkModel& link = network_.link;
+  return (link.message_seconds + static_cast<double>(bytes) / link.bytes_per_second) *
+         SlownessOf(member);
 }
 
 double Run::SlownessOf(Member member) const {

@@ -4,7 +4,8 @@
 //
 // The network: every member has a full-duplex port, every ordered pair of members a path. A message
 // is sent cut-through, like a train of packets: it occupies the sender's port out, then the path,
-// then the receiver's port in, each for bytes / rate and each for one message at a time, in order
+// then the receiver's port in, each for bytes / rate (the ports also for
+// message_seconds) and each for one message at a time, in order
 // of arrival. Its head is at the receiver one latency after it entered the path; it is delivered
 // when its tail is. So a slow receiver does not hold up the sender (what waits lies in the network,
 // as in a lossless switch with deep buffers); `window` bounds how much does.

@@ -1,6 +1,13 @@
 #include "collective/cost.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
+
+#include "collective/hierarchical.h"
+#include "collective/make.h"
+#include "collective/simulate.h"
+#include "tests/unit/collective/algorithms.h"
 
 namespace maypole::collective {
 namespace {
@@ -44,12 +51,77 @@ TEST(CostModel, SavesTheRingsLatenciesByDirect) {
 }
 
 TEST(CostModel, OfOneMemberIsNothing) {
-  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive}) {
+  for (const Algorithm algorithm : kFlatAlgorithms) {
     const Cost cost = PredictAllReduce(algorithm, 64 * kMiB, 1, kLink);
     EXPECT_EQ(cost.rounds, 0U);
     EXPECT_EQ(cost.bytes_sent, 0U);
     EXPECT_EQ(cost.seconds, 0);
   }
+}
+
+TEST(CostModel, CountsRoundsAndBytesAsTheSchedulesDo) {
+  for (const Algorithm algorithm : kFlatAlgorithms) {
+    for (std::uint32_t members = 1; members <= 17; ++members) {
+      SCOPED_TRACE(testing::Message() << Name(algorithm) << " of " << members);
+      const ElementCount elements = 16 * members;
+      const auto schedules = MakeSchedules(algorithm, {.members = members, .elements = elements});
+      const Simulation simulation = Simulate(schedules, {.link = kLink});
+      const Cost cost = PredictAllReduce(algorithm, elements * 4, members, kLink);
+      EXPECT_EQ(simulation.rounds, cost.rounds);
+      // Chunks of a tensor that they do not divide are uneven by an element or two.
+      const double sent = static_cast<double>(
+          *std::max_element(simulation.bytes_sent.begin(), simulation.bytes_sent.end()));
+      EXPECT_NEAR(sent, static_cast<double>(cost.bytes_sent), 8);
+    }
+  }
+}
+
+struct Setting {
+  Algorithm algorithm;
+  double tolerance;  // relative
+};
+
+// One slice, and the pipelines of many; the tolerances are what contention on the ports adds,
+// and what the overlap of folding with the first stages saves.
+TEST(CostModel, AgreesWithTheSimulatedTime) {
+  const Setting settings[] = {{Algorithm::kRing, 0.05},
+                              {Algorithm::kDirect, 0.1},
+                              {Algorithm::kTree, 0.3},
+                              {Algorithm::kDoubleTree, 0.25},
+                              {Algorithm::kHalvingDoubling, 0.35}};
+  for (const Setting& setting : settings) {
+    for (const std::uint32_t members : {2U, 3U, 4U, 6U, 8U, 13U, 16U, 32U, 64U}) {
+      for (const std::uint64_t bytes : {4 * kMiB / 1024, kMiB / 4, 4 * kMiB, 64 * kMiB}) {
+        const double predicted = PredictAllReduce(setting.algorithm, bytes, members, kLink).seconds;
+        const auto schedules =
+            MakeSchedules(setting.algorithm, {.members = members, .elements = bytes / 4});
+        const double simulated = Simulate(schedules, {.link = kLink}, {.window = 64}).seconds;
+        EXPECT_NEAR(simulated / predicted, 1, setting.tolerance)
+            << Name(setting.algorithm) << " of " << members << ", " << bytes << " bytes";
+      }
+    }
+  }
+}
+
+TEST(CostModel, AddsTheLevelsOfAHierarchy) {
+  const LinkModel fast = {.latency_seconds = 1e-6, .bytes_per_second = 1e11};
+  const LevelModel levels[] = {{8, Algorithm::kRing, fast}, {8, Algorithm::kTree, kLink}};
+  const Cost cost = PredictHierarchical(levels, 64 * kMiB);
+  const Cost inside = PredictAllReduce(Algorithm::kRing, 64 * kMiB, 8, fast);
+  const Cost across = PredictAllReduce(Algorithm::kTree, 8 * kMiB, 8, kLink);
+  EXPECT_EQ(cost.rounds, 14U + 6U);
+  EXPECT_EQ(cost.bytes_sent, inside.bytes_sent + across.bytes_sent);
+  EXPECT_DOUBLE_EQ(cost.seconds, inside.seconds + across.seconds);
+}
+
+TEST(CostModel, CountsTheRoundsOfAHierarchyAsItsSchedulesDo) {
+  const LevelModel levels[] = {{4, Algorithm::kRing, kLink}, {3, Algorithm::kTree, kLink}};
+  const auto schedules =
+      MakeSchedules(Algorithm::kHierarchical,
+                    {.members = 12,
+                     .elements = 48,
+                     .levels = EvenLevels({4, 3}, {Algorithm::kRing, Algorithm::kTree})});
+  EXPECT_EQ(Simulate(schedules, {.link = kLink}).rounds, PredictHierarchical(levels, 192).rounds);
 }
 
 TEST(CostModel, CallsTwiceTheSizeOverTheTimeTheEffectiveBandwidth) {
