@@ -46,7 +46,7 @@ inline constexpr std::array<std::uint32_t, 19> kDurationBucketsUs = {10,
                                                                      10'000'000};
 
 inline constexpr std::size_t kCollectiveKinds = 2;
-inline constexpr std::size_t kAlgorithmKinds = 4;
+inline constexpr std::size_t kAlgorithmKinds = collective::kAlgorithms.size() + 1;
 inline constexpr std::size_t kErrorKinds = 9;
 
 std::size_t SizeClassOf(std::uint64_t bytes);

@@ -96,8 +96,8 @@ std::optional<double> ModelRatio(const BenchRow& row, double bits_per_second) {
   if (bits_per_second <= 0 || row.nodes < 2) {
     return std::nullopt;
   }
-  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive}) {
-    if (row.algorithm == collective::Name(algorithm)) {
+  for (const Algorithm algorithm : collective::kAlgorithms) {
+    if (algorithm != Algorithm::kHierarchical && row.algorithm == collective::Name(algorithm)) {
       const double seconds =
           collective::PredictAllReduce(algorithm, row.bytes, row.nodes, {0, bits_per_second / 8})
               .seconds;

@@ -22,6 +22,7 @@
 #include "cli/bench/report.h"
 #include "cli/bench/values.h"
 #include "cli/commands.h"
+#include "collective/schedule.h"
 #include "maypole/maypole.h"
 
 namespace maypole::cli {
@@ -59,13 +60,12 @@ double MachineCpuSeconds() {
 }
 
 maypole_algorithm AlgorithmOf(const std::string& name) {
-  if (name == "ring") {
-    return MAYPOLE_RING;
+  for (const collective::Algorithm algorithm : collective::kAlgorithms) {
+    if (name == collective::Name(algorithm)) {
+      return static_cast<maypole_algorithm>(algorithm);  // the numbers are the same
+    }
   }
-  if (name == "direct") {
-    return MAYPOLE_DIRECT;
-  }
-  return name == "naive" ? MAYPOLE_NAIVE : MAYPOLE_AUTO;
+  return MAYPOLE_AUTO;
 }
 
 // Ends the process: a rank that cannot go on has nothing to tidy up that its end does not.

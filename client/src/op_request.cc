@@ -66,7 +66,7 @@ Outcome CheckNumbers(const maypole_all_reduce_options& options) {
     return unknown("reduction", reduction);
   }
   if (const std::uint32_t algorithm = NumberOf(options.algorithm);
-      algorithm > static_cast<std::uint32_t>(collective::Algorithm::kNaive)) {
+      algorithm > collective::kAlgorithms.size()) {
     return unknown("algorithm", algorithm);
   }
   return {};

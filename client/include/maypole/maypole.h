@@ -62,7 +62,11 @@ typedef enum maypole_algorithm {
   MAYPOLE_AUTO = 0,
   MAYPOLE_RING = 1,
   MAYPOLE_DIRECT = 2,
-  MAYPOLE_NAIVE = 3
+  MAYPOLE_NAIVE = 3,
+  MAYPOLE_TREE = 4,
+  MAYPOLE_DOUBLE_TREE = 5,
+  MAYPOLE_HALVING_DOUBLING = 6,
+  MAYPOLE_HIERARCHICAL = 7 /* refused while agents know no levels */
 } maypole_algorithm;
 
 /* Zero-initialise, then set what differs. */

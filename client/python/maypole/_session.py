@@ -17,7 +17,16 @@ from ._library import AllReduceOptions, CAgentStats, check, library
 from ._work import Work
 
 _REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3, "product": 4}
-_ALGORITHMS = {"auto": 0, "ring": 1, "direct": 2, "naive": 3}
+_ALGORITHMS = {
+    "auto": 0,
+    "ring": 1,
+    "direct": 2,
+    "naive": 3,
+    "tree": 4,
+    "double_tree": 5,
+    "halving_doubling": 6,
+    "hierarchical": 7,  # refused while agents know no levels
+}
 _NAME_BYTES_MAX = 255
 
 
@@ -135,7 +144,7 @@ class Session:
             timeout: seconds from submission until the op fails; None: the agent's default (300 s).
             priority: higher goes first.
             async_op: return a Work at once; the array must be left alone until Work.wait() has returned.
-            algorithm: "auto", or to measure "ring", "direct" or "naive".
+            algorithm: "auto", or to measure "ring", "direct", "tree", "double_tree", "halving_doubling" or "naive".
             shared_result: leave `array` as it is; the result is a read-only numpy array, one copy for all ranks of the node.
             overwrite: if the op fails, `array` in session memory may hold anything: saves the agent a copy.
 

@@ -81,7 +81,12 @@ TEST_P(PlanOfEachAlgorithmTest, NoElementsNoSteps) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms,
                          PlanOfEachAlgorithmTest,
-                         testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kNaive),
+                         testing::Values(Algorithm::kRing,
+                                         Algorithm::kDirect,
+                                         Algorithm::kNaive,
+                                         Algorithm::kTree,
+                                         Algorithm::kDoubleTree,
+                                         Algorithm::kHalvingDoubling),
                          [](const auto& of) { return std::string(Name(of.param)); });
 
 collective::Shape ShapeOf(ElementCount elements) {
