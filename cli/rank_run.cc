@@ -33,6 +33,7 @@ struct RankProcess {
   std::uint32_t rank;
   ChildProcess process;
   std::array<Output, 2> outputs;
+  bool ended = false;  // and everything that it printed is forwarded
 };
 
 void Say(const std::string& text) {
@@ -206,8 +207,10 @@ void RankRun::HandleRanks() {
     if (ended->code() != 0) {
       NoteFailure(ended->code());
     }
+    rank.ended = true;
   }
-  std::erase_if(ranks_, [](RankProcess& rank) { return rank.process.Poll().has_value(); });
+  // Not by polling again: a rank that has ended since would go unread and unreported.
+  std::erase_if(ranks_, [](const RankProcess& rank) { return rank.ended; });
 }
 
 void RankRun::NoteFailure(int code) {
