@@ -1,0 +1,146 @@
+#include "collective/plan_cost.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace maypole::collective {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+PlanRequest Request(std::uint64_t bytes, std::uint32_t ranks) {
+  return {.bytes = bytes,
+          .ranks = ranks,
+          .link = {.latency_seconds = 5e-6, .bytes_per_second = 25e9 / 8}};
+}
+
+Cost CostIn(const Plan& plan, Algorithm algorithm) {
+  for (const PlannedAlgorithm& planned : plan.algorithms) {
+    if (planned.algorithm == algorithm) {
+      return planned.cost;
+    }
+  }
+  ADD_FAILURE() << Name(algorithm) << " is not planned";
+  return {};
+}
+
+TEST(Plan, GivesTheKnownFiguresAt25GbitAnd5Microseconds) {
+  struct Figure {
+    std::uint64_t bytes;
+    std::uint32_t ranks;
+    double ring_ms;
+    double naive_ms;
+  };
+
+  for (const Figure& figure : {Figure{64 * kMiB, 4, 32.24, 128.88},
+                               Figure{64 * kMiB, 16, 40.42, 644.40},
+                               Figure{512 * kMiB, 4, 257.73, 1030.82},
+                               Figure{512 * kMiB, 16, 322.27, 5154.11}}) {
+    const Plan plan = MakePlan(Request(figure.bytes, figure.ranks));
+    EXPECT_NEAR(CostIn(plan, Algorithm::kRing).seconds * 1e3, figure.ring_ms, 0.005);
+    EXPECT_NEAR(CostIn(plan, Algorithm::kNaive).seconds * 1e3, figure.naive_ms, 0.005);
+  }
+}
+
+TEST(Plan, Moves1GBAmong32WorkersBy1Point94GBEachAgainst62) {
+  const Plan plan = MakePlan(Request(1'000'000'000, 32));
+  EXPECT_NEAR(static_cast<double>(CostIn(plan, Algorithm::kRing).bytes_sent), 1.94e9, 0.005e9);
+  const Cost naive = CostIn(plan, Algorithm::kNaive);
+  EXPECT_EQ(naive.bytes_sent + naive.bytes_received, 62'000'000'000U);
+}
+
+TEST(Plan, RecommendsNoAlgorithmThatIsMuchSlowerThanAnother) {
+  for (const std::uint64_t bytes : {std::uint64_t{64}, kMiB, 1024 * kMiB}) {
+    for (const std::uint32_t ranks : {1U, 2U, 6U, 64U, 1000U}) {
+      const Plan plan = MakePlan(Request(bytes, ranks));
+      const double recommended = CostIn(plan, plan.recommended).seconds;
+      for (const PlannedAlgorithm& planned : plan.algorithms) {
+        EXPECT_LE(recommended, planned.cost.seconds * 1.031) << Name(planned.algorithm);
+      }
+      EXPECT_FALSE(plan.reason.empty());
+    }
+  }
+}
+
+TEST(Plan, SumsANodesRanksBeforeTheySend) {
+  PlanRequest request = Request(64 * kMiB, 32);
+  request.ranks_per_node = 8;
+  EXPECT_DOUBLE_EQ(CostIn(MakePlan(request), Algorithm::kRing).seconds,
+                   CostIn(MakePlan(Request(64 * kMiB, 4)), Algorithm::kRing).seconds);
+}
+
+TEST(Plan, CallsTwiceTheSizeOverTheTimeTheEffectiveBandwidth) {
+  for (const PlannedAlgorithm& planned : MakePlan(Request(64 * kMiB, 4)).algorithms) {
+    EXPECT_DOUBLE_EQ(planned.effective_bandwidth, 2.0 * 64 * kMiB / planned.cost.seconds);
+  }
+}
+
+TEST(PlannedStep, HidesWhatIsSentDuringTheBackwardPass) {
+  PlanRequest request = Request(100 * kMiB, 4);
+  request.compute_seconds = 1.0;
+  const PlannedStep step = *MakePlan(request).step;
+  EXPECT_DOUBLE_EQ(step.serial_seconds, step.compute_seconds + step.comm_seconds);
+  // Only the last of four buckets is sent after the backward pass.
+  EXPECT_NEAR(step.exposed_seconds, step.comm_seconds / 4, 1e-9);
+  EXPECT_DOUBLE_EQ(step.overlapped_seconds, 1.0 + step.exposed_seconds);
+}
+
+TEST(PlannedStep, IsBoundByTheNetworkWhereThatIsSlower) {
+  PlanRequest request = Request(1000 * kMiB, 4);
+  request.compute_seconds = 0.03;
+  const PlannedStep step = *MakePlan(request).step;
+  const double first_ready = 0.01 + 0.02 / 40;  // forward, and the first bucket of 40
+  EXPECT_NEAR(step.overlapped_seconds, first_ready + step.comm_seconds, 1e-9);
+}
+
+TEST(PlannedStep, OfNoGradientIsItsCompute) {
+  PlanRequest request = Request(0, 4);
+  request.compute_seconds = 0.5;
+  const PlannedStep step = *MakePlan(request).step;
+  EXPECT_EQ(step.comm_seconds, 0);
+  EXPECT_EQ(step.overlapped_seconds, 0.5);
+  EXPECT_FALSE(MakePlan(Request(1, 4)).step.has_value());
+}
+
+TEST(Plan, AdvisesWhatHelpsMostFirst) {
+  const Plan large = MakePlan(Request(512 * kMiB, 4));
+  ASSERT_GE(large.advice.size(), 2U);
+  EXPECT_THAT(large.reason, HasSubstr("bandwidth is the bottleneck"));
+  EXPECT_THAT(large.advice[0].what, HasSubstr("compression"));
+  EXPECT_THAT(large.advice[1].what, HasSubstr("bandwidth"));
+  const Plan small = MakePlan(Request(1024, 4));
+  EXPECT_THAT(small.reason, HasSubstr("latency is the bottleneck"));
+  EXPECT_THAT(small.advice.front().what, HasSubstr("latency"));
+  EXPECT_TRUE(MakePlan(Request(1024, 1)).advice.empty());
+}
+
+TEST(Plan, RefusesTheImpossibleWithItsValue) {
+  const auto problem = [](const std::function<void(PlanRequest&)>& spoil) {
+    PlanRequest request = Request(kMiB, 12);
+    spoil(request);
+    return PlanProblem(request);
+  };
+  EXPECT_EQ(problem([](PlanRequest&) {}), "");
+  EXPECT_THAT(problem([](PlanRequest& r) { r.ranks = 0; }), HasSubstr("ranks is 0"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.ranks_per_node = 5; }),
+              HasSubstr("5; it must divide"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.ranks_per_node = 0; }), HasSubstr("per-node is 0"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.link.latency_seconds = -1; }), HasSubstr("latency"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.link.bytes_per_second = 0; }), HasSubstr("bandwidth"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.bytes_on_wire = 0; }), HasSubstr("wire"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.bucket_bytes = 0; }), HasSubstr("bucket"));
+  EXPECT_THAT(problem([](PlanRequest& r) {
+                r.bytes = 1 << 30;
+                r.bucket_bytes = 1;
+              }),
+              HasSubstr("bucket is 1 bytes"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.compute_seconds = -2; }), HasSubstr("compute"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.backward_share = 1.5; }), HasSubstr("1.5"));
+}
+
+}  // namespace
+}  // namespace maypole::collective
