@@ -12,6 +12,7 @@
 namespace maypole::agent {
 namespace {
 
+// Of an op that nobody gave less time than twice this.
 constexpr Duration kNewsAfter = std::chrono::seconds(1);
 
 std::string Seconds(Duration duration) {
@@ -78,9 +79,10 @@ bool Job::Needs(PeerId peer) const {
   const bool all_left = std::all_of(member.ranks.begin(), member.ranks.end(), [&](Rank rank) {
     return departed_.contains(rank);
   });
-  // When all its ranks have left, its work is done once no op runs.
-  return !all_left || std::any_of(ops_.begin(), ops_.end(), [](const auto& entry) {
-    return entry.second.execution != nullptr;
+  // When all its ranks have left, its work is done once nothing is under way that they submitted.
+  const auto index = static_cast<std::size_t>(found - peers_.begin());
+  return !all_left || std::any_of(ops_.begin(), ops_.end(), [&](const auto& entry) {
+    return !entry.second.completed && entry.second.announces[index].has_value();
   });
 }
 
@@ -98,8 +100,9 @@ void Job::OnPeerLost(PeerId peer, const std::string& text, TimePoint now) {
        now);
 }
 
+// Ops that run need the agents only, and whether those live the agents know better.
 void Job::OnFailedElsewhere(Outcome outcome, TimePoint now) {
-  Fail(std::move(outcome), Loss::kAgent, now);
+  Fail(std::move(outcome), Loss::kRank, now);
 }
 
 void Job::Fail(Outcome outcome, Loss loss, TimePoint now) {
@@ -173,7 +176,11 @@ void Job::OnTick(TimePoint now) {
              now);
       continue;
     }
-    if (!op.execution && now - op.first_seen >= kNewsAfter) {
+    // Well before a short deadline, or it would blame ranks whose news had not come.
+    const Duration news_after = op.deadline == kNever
+                                    ? kNewsAfter
+                                    : std::min(kNewsAfter, (op.deadline - op.first_seen) / 2);
+    if (!op.execution && now - op.first_seen >= news_after) {
       SendNews(key, op);
     }
     if (now - op.first_seen >= context_.options.stall_report_after) {

@@ -192,6 +192,36 @@ TEST_F(JobTest, AnAgentWhoseRanksHaveAllLeftMayFallSilent) {
   EXPECT_THAT(Taken<DisconnectPeer>(), IsEmpty());
 }
 
+TEST_F(JobTest, AnAgentWhoseRanksHaveAllLeftIsNeededForWhatTheySubmitted) {
+  FormJob();
+  const PeerId b = Taken<ConnectPeer>().at(0).peer;
+  AnnounceFromB("x");
+  RankOfBLeft(2);
+  RankOfBLeft(3);
+  TransportEvent lost;
+  lost.kind = TransportEvent::Kind::kPeerLost;
+  lost.peer = b;
+  lost.text = "connection reset";
+  core_->OnTransport(lost, now_);
+  SubmitBoth("x");
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("the agent of node b (host host-b)"));
+}
+
+TEST_F(JobTest, AnOpThatRunsGoesOnWhenTheCoordinatorTellsOfADeath) {
+  FormJob();
+  SubmitBoth("runs");
+  AnnounceFromB("runs");
+  SubmitBoth("waits");
+  Taken<CompleteOp>();
+  core_->OnControl(JobFailed{"job", kToken, "rank 3 is gone", "ranks=3"}, now_);
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("\"waits\" #0 failed: rank 3 is gone"));
+  EXPECT_TRUE(core_->Busy());
+}
+
 TEST_F(JobTest, ALoneAgentFinishesWhatItBeganWhateverTheDeadline) {
   FormJob(/*with_b=*/false);
   Submission op = Op(kRank0, "x");
