@@ -184,7 +184,7 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   }
   const JobToken token = epoch.token;
   const auto member = Member(static_cast<std::uint32_t>(self - epoch.members.begin()));
-  const CoreContext context{options_, memory_, peers_, plans_, actions_, next_serial_, executions_};
+  const CoreContext context{options_, memory_, peers_, plans_, actions_, executions_, next_order_};
   jobs_.emplace(token,
                 std::make_unique<Job>(std::move(epoch), member, std::move(local), context, now));
   ++epochs_version_;
@@ -304,12 +304,12 @@ void AgentCore::OnWorkDone(WorkToken token, TimePoint now) {
 }
 
 void AgentCore::OnTokenDone(std::uint64_t token, bool ok, TimePoint now) {
-  const auto owner = executions_.find(token >> Execution::kTokenBits);
-  if (owner == executions_.end()) {
+  const ExecutionTable::Owner* found = executions_.Find(token);
+  if (found == nullptr) {
     return;  // a control frame
   }
-  const auto [job, key] = owner->second;
-  jobs_.at(job)->OnTokenDone(key, token, ok, now);
+  const ExecutionTable::Owner owner = *found;
+  jobs_.at(owner.job)->OnTokenDone(owner.op, token, ok, now);
 }
 
 void AgentCore::LosePeer(PeerId peer, const std::string& text, TimePoint now) {

@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "agent/engine/events.h"
@@ -90,8 +89,8 @@ class AgentCore {
   PeerTable peers_;
   PlanCache plans_;
   std::vector<Action> actions_;
-  std::uint64_t next_serial_ = 1;
-  std::unordered_map<std::uint64_t, std::pair<JobToken, OpKey>> executions_;
+  ExecutionTable executions_;
+  std::uint64_t next_order_ = 1;
   std::map<SessionId, Session> sessions_;
   std::map<JobToken, std::unique_ptr<Job>> jobs_;
   std::deque<JobToken> ended_;  // their late frames are dropped, not parked

@@ -29,6 +29,8 @@ namespace maypole::agent {
 using SessionId = std::uint64_t;
 // One ReduceWork that was handed out.
 using WorkToken = std::uint64_t;
+// Tokens from here on are the shell's own, for sends that nobody in the core waits for.
+inline constexpr TransferToken kShellTokens = TransferToken{1} << 63;
 
 // ---- client edge (agent/segment) -> core
 

@@ -72,7 +72,25 @@ void Execution::ReleaseReader(StepIndex writer) {
   }
 }
 
-void Execution::Start(ExecutionOutput& out) {
+// All at the start, since the size comes from a client: what then fails is its op alone, before a
+// byte moves.
+bool Execution::AllocateUndo() {
+  for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
+    const LocalTensor& local = spec_.locals[i];
+    if (local.restorable && local.input.bytes > 0) {
+      undo_[i] = memory_.AllocateScratch(local.input.bytes);
+      if (undo_[i].address == nullptr) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool Execution::Start(ExecutionOutput& out) {
+  if (!AllocateUndo()) {
+    return false;
+  }
   for (StepIndex i = 0; i < steps_.size(); ++i) {
     steps_[i].waits = spec_.plan->Dependencies(i);
     steps_[i].readers = spec_.plan->ReadersOf(i);
@@ -82,6 +100,7 @@ void Execution::Start(ExecutionOutput& out) {
       Ready(i, out);
     }
   }
+  return true;
 }
 
 void Execution::Ready(StepIndex index, ExecutionOutput& out) {
@@ -314,10 +333,6 @@ void Execution::AddOutputs(StepIndex index, ReduceWork& work) {
     const BufferView target = RangeOf(local.input, index);
     work.outputs.push_back({target, spec_.dtype});
     if (local.restorable) {
-      if (undo_[i].address == nullptr) {
-        undo_[i] = memory_.AllocateScratch(local.input.bytes);
-        MAYPOLE_CHECK(undo_[i].address != nullptr);
-      }
       work.saves.push_back({target, RangeOf(undo_[i], index)});
       saves = true;
     }

@@ -73,7 +73,8 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
   ~Execution();
 
-  void Start(ExecutionOutput& out);
+  // False, and nothing has begun, if there is no memory for the copies that a failure would need.
+  bool Start(ExecutionOutput& out);
 
   // A data frame for this op. False: it fits no step that still waits (wrong size, sent twice); its
   // payload was dropped.
@@ -128,6 +129,7 @@ class Execution {
 
   std::uint64_t Token(StepIndex index, TokenKind kind) const;
   ElementCount Elements(StepIndex index) const;
+  bool AllocateUndo();
   BufferView Allocate(StepIndex index, DType dtype);
   void Release(BufferView& scratch);
   void ReleaseReader(StepIndex writer);
@@ -160,7 +162,7 @@ class Execution {
   DType accumulator_;
   bool restorable_ = false;  // some local tensor is
   std::vector<StepState> steps_;
-  std::vector<BufferView> undo_;  // one per local tensor, null until needed
+  std::vector<BufferView> undo_;  // one per local tensor; null if it need not be restored
   std::vector<ElementRange> saved_;
   std::uint64_t steps_left_ = 0;
   std::uint64_t outstanding_sends_ = 0;

@@ -63,7 +63,7 @@ Job::Op& Job::FindOrCreate(const OpKey& key, TimePoint now) {
   const auto [entry, is_new] = ops_.try_emplace(key);
   Op& op = entry->second;
   if (is_new) {
-    op.order = context_.next_serial++;
+    op.order = context_.next_order++;
     op.local.resize(locals_.size());
     op.announces.resize(epoch_.members.size());
     op.news.resize(epoch_.members.size());
@@ -120,7 +120,7 @@ void Job::Submit(Submission submission, TimePoint now) {
   op.collective = static_cast<std::uint8_t>(submission.collective);
   const Duration timeout =
       submission.timeout > Duration(0) ? submission.timeout : context_.options.default_timeout;
-  op.deadline = std::min(op.deadline, now + timeout);
+  op.deadline = std::min(op.deadline, timeout < kNever - now ? now + timeout : kNever);
   op.local[index] = std::move(submission);
   if (op.failure) {
     context_.actions.emplace_back(
@@ -192,13 +192,26 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
         now);
     return;
   }
-  op.started = now;
-  op.serial = context_.next_serial++;
-  context_.executions[op.serial] = {epoch_.token, key};
-  op.execution = std::make_unique<Execution>(
-      std::move(*spec), op.serial << Execution::kTokenBits, context_.memory);
+  const std::uint64_t first_token = context_.executions.Add(epoch_.token, key);
+  auto execution = std::make_unique<Execution>(std::move(*spec), first_token, context_.memory);
   ExecutionOutput out;
-  op.execution->Start(out);
+  if (!execution->Start(out)) {
+    context_.executions.Remove(first_token);
+    FailOp(key,
+           {ErrorCode::kResourceExhausted,
+            DescribeOp(key, op) + ": no memory on " + context_.options.node +
+                " for copies of its inputs, which a failure would need (" +
+                std::to_string(op.local.front()->tensor.bytes) +
+                " bytes for each of this node's ranks); submit it with overwrite, or in smaller "
+                "parts",
+            {}},
+           /*tell_members=*/true,
+           now);
+    return;
+  }
+  op.started = now;
+  op.first_token = first_token;
+  op.execution = std::move(execution);
   for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
     op.execution->OnArrival(Member(frame.header.sender),
                             frame.header.ordinal,
@@ -423,9 +436,8 @@ void Job::FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint
   if (op.execution) {
     ExecutionOutput out;
     op.execution->Abort(out);
-    const std::uint64_t base = op.serial << Execution::kTokenBits;
-    for (const TransferToken token :
-         context_.peers.Withdraw(base, base + (std::uint64_t{1} << Execution::kTokenBits))) {
+    for (const TransferToken token : context_.peers.Withdraw(
+             op.first_token, op.first_token + (std::uint64_t{1} << Execution::kTokenBits))) {
       op.execution->OnTokenDone(token, false, out);
     }
     Flush(key, op, out);
@@ -456,7 +468,7 @@ void Job::Settle(const OpKey& key, TimePoint now) {
     return;
   }
   if (op.execution) {
-    context_.executions.erase(op.serial);
+    context_.executions.Remove(op.first_token);
   }
   ops_.erase(found);
 }

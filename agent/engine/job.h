@@ -21,6 +21,7 @@
 
 #include "agent/engine/events.h"
 #include "agent/engine/execution.h"
+#include "agent/engine/execution_table.h"
 #include "agent/engine/matching.h"
 #include "agent/engine/peer_table.h"
 #include "agent/engine/plan_cache.h"
@@ -52,9 +53,8 @@ struct CoreContext {
   PeerTable& peers;
   PlanCache& plans;
   std::vector<Action>& actions;
-  std::uint64_t& next_serial;  // of executions and op ages
-  // serial of a live execution -> its op
-  std::unordered_map<std::uint64_t, std::pair<JobToken, OpKey>>& executions;
+  ExecutionTable& executions;
+  std::uint64_t& next_order;  // the age of the next op
 };
 
 // A data frame that came before its op started.
@@ -141,8 +141,8 @@ class Job {
     TimePoint deadline = kNever;
     std::size_t news_sent = 0;  // local ranks in the last partial announce
     bool stall_reported = false;
-    std::uint64_t serial = 0;
     std::unique_ptr<Execution> execution;
+    std::uint64_t first_token = 0;  // of the execution
     std::optional<SharedResult> shared;
     std::optional<Outcome> failure;
     bool completed = false;  // the sessions have been told

@@ -57,6 +57,9 @@ void SimMemory::Delete(std::byte* address) {
 }
 
 agent::BufferView SimMemory::AllocateScratch(std::uint64_t bytes) {
+  if (bytes > scratch_bytes_max_) {
+    return {.address = nullptr, .bytes = bytes};
+  }
   std::byte* address = New(bytes);
   scratch_[address] = bytes;
   return {.address = address, .bytes = bytes};

@@ -38,6 +38,9 @@ class SimMemory : public agent::Memory {
 
   std::size_t results_in_use() const { return results_.size(); }
 
+  // Scratch of more bytes than this is not to be had.
+  void LimitScratch(std::uint64_t bytes_max) { scratch_bytes_max_ = bytes_max; }
+
   // The next calls of AllocateResult find no memory.
   void RefuseResults(int times) { refuse_results_ = times; }
 
@@ -50,6 +53,7 @@ class SimMemory : public agent::Memory {
   std::map<std::byte*, JobToken> results_;
   std::uint64_t next_offset_ = 0;
   int refuse_results_ = 0;
+  std::uint64_t scratch_bytes_max_ = UINT64_MAX;
 };
 
 }  // namespace maypole::sim

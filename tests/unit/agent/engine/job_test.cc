@@ -284,6 +284,35 @@ TEST_F(JobTest, NoMemoryForASharedResultIsAnErrorForEveryMember) {
   EXPECT_EQ(Taken<CompleteOp>().at(0).outcome.code, ErrorCode::kResourceExhausted);
 }
 
+TEST_F(JobTest, NoMemoryToPutInputsAsideIsAnErrorForEveryMember) {
+  FormJob();
+  memory_.LimitScratch(1000);
+  SubmitBoth("x", 1000);
+  Taken<SendFrame>();
+  AnnounceFromB("x", 1000);
+  std::vector<Action> actions = core_->TakeActions();
+  actions_ = actions;
+  EXPECT_THAT(Frames(FrameKind::kAbort), SizeIs(1));
+  actions_ = actions;
+  EXPECT_THAT(Taken<RunWork>(), IsEmpty());
+  actions_ = actions;
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("4000 bytes"));
+  EXPECT_FALSE(core_->Busy());
+  EXPECT_EQ(memory_.scratch_in_use(), 0);
+}
+
+TEST_F(JobTest, ATimeoutBeyondTheClockIsNone) {
+  FormJob();
+  Submission op = Op(kRank0, "x");
+  op.timeout = Duration::max();
+  Submit(op);
+  Advance(seconds(2));
+  EXPECT_THAT(Taken<CompleteOp>(), IsEmpty());
+}
+
 TEST_F(JobTest, WaitingTellsForWhom) {
   FormJob();
   SubmitBoth("x");
