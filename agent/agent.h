@@ -67,32 +67,33 @@ class Agent {
     return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   }
 
-  // Destroyed in reverse: the core last but memory, since what is above it hands it events.
+  // Destroyed in reverse: first what has threads of its own, then the transport, then what pool and
+  // transport read and write (bodies of frames, the clients' segments, memory).
   AgentOptions options_;
   std::uint64_t incarnation_ = 0;
+  std::shared_ptr<AgentStats> stats_ = std::make_shared<AgentStats>();
+  std::atomic<bool> attached_ = false;
   HostMemory memory_;
   std::unique_ptr<AgentCore> core_;
-  std::unique_ptr<ReducePool> pool_;
-  std::unique_ptr<Transport> transport_;
   std::unique_ptr<SegmentServer> segments_;
+  std::unordered_map<TransferToken, std::vector<std::byte>>
+      bodies_;  // of control frames on their way
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<ReducePool> pool_;
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::unique_ptr<daemon::HttpEndpoint> http_;
   UniqueFd epoll_;
   IdlePolicy idle_;
 
-  std::unordered_map<TransferToken, std::vector<std::byte>>
-      bodies_;  // of control frames on their way
-  TransferToken next_body_ = TransferToken{1} << 63;
+  TransferToken next_body_ = kShellTokens;
   std::vector<ClientEvent> client_events_;
   std::vector<TransportEvent> transport_events_;
   std::vector<ControlEvent> control_events_;
   std::vector<WorkToken> done_work_;
   absl::Status refused_;
-  std::atomic<bool> attached_ = false;
   std::uint64_t told_epochs_ = 0;
   TimePoint next_report_{};
 
-  std::shared_ptr<AgentStats> stats_ = std::make_shared<AgentStats>();
   std::uint64_t ops_ = 0;
   std::uint64_t wait_ns_ = 0;
   std::uint64_t transfer_ns_ = 0;
