@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "collective/fabric.h"
 #include "collective/step_graph.h"
 #include "common/check.h"
 
@@ -61,15 +62,12 @@ class Run {
   void OnWindowOpens(NodeId send);
   void SendNext(Member member);
   void Transmit(NodeId send);
-  double PortSeconds(std::uint64_t bytes, Member member) const;
-  double SlownessOf(Member member) const;
-  LinkModel PathOf(NodeId send) const;
   std::uint64_t BytesOf(const Step& send) const;
 
   MemberState& StateOf(Member member) { return members_[member.value()]; }
 
   const StepGraph graph_;
-  const Network& network_;
+  Fabric fabric_;
   const SimulationOptions& options_;
   double now_ = 0;
   std::uint64_t sequence_ = 0;
@@ -78,7 +76,6 @@ class Run {
   std::vector<std::uint32_t> waits_;   // by node: steps and messages that are still to come
   std::vector<std::uint32_t> rounds_;  // by node: messages that had to come first
   std::vector<double> tail_arrives_;   // by node: of a send on the way
-  std::map<std::pair<Member, Member>, double> path_free_;
   NodeId done_ = 0;
   std::vector<bool> is_done_;
   Simulation result_;
@@ -88,14 +85,14 @@ Run::Run(std::span<const Schedule> schedules,
          const Network& network,
          const SimulationOptions& options)
     : graph_(schedules),
-      network_(network),
+      fabric_(network, schedules.size()),
       options_(options),
       members_(schedules.size()),
       waits_(graph_.size()),
       rounds_(graph_.size()),
       tail_arrives_(graph_.size()),
       is_done_(graph_.size()) {
-  MAYPOLE_CHECK(network.link.bytes_per_second > 0 && options.window > 0);
+  MAYPOLE_CHECK(options.window > 0);
   result_.bytes_sent.resize(schedules.size());
   result_.bytes_received.resize(schedules.size());
   result_.member_seconds.resize(schedules.size());
@@ -172,7 +169,7 @@ void Run::OnReady(NodeId node) {
   double end = now_;
   if (step.kind != StepKind::kReceive && options_.seconds_per_element > 0) {
     const double duration = static_cast<double>(step.range.size()) * options_.seconds_per_element *
-                            SlownessOf(graph_.MemberOf(node));
+                            fabric_.SlownessOf(graph_.MemberOf(node));
     end = std::max(now_, state.summing_free) + duration;
     state.summing_free = end;
   }
@@ -198,7 +195,7 @@ void Run::OnArrives(NodeId send) {
   MemberState& receiver = StateOf(step.peer);
   const double begin = std::max(now_, receiver.port_in_free);
   receiver.port_in_free =
-      std::max(tail_arrives_[send], begin + PortSeconds(BytesOf(step), step.peer));
+      std::max(tail_arrives_[send], begin + fabric_.PortSeconds(BytesOf(step), step.peer));
   Post(receiver.port_in_free, EventKind::kDelivered, send);
 }
 
@@ -209,7 +206,7 @@ void Run::OnDelivered(NodeId send) {
     rounds_[receive] = std::max(rounds_[receive], rounds_[send] + 1);
     Wake(receive);
   }
-  Post(now_ + PathOf(send).latency_seconds, EventKind::kWindowOpens, send);
+  Post(now_ + fabric_.Latency(graph_.MemberOf(send), step.peer), EventKind::kWindowOpens, send);
 }
 
 void Run::OnWindowOpens(NodeId send) {
@@ -243,34 +240,12 @@ void Run::Transmit(NodeId send) {
   const Member from = graph_.MemberOf(send);
   const std::uint64_t bytes = BytesOf(step);
   result_.bytes_sent[from.value()] += bytes;
-  const double port_end = now_ + PortSeconds(bytes, from);
-  const LinkModel path = PathOf(send);
-  double path_begin = now_;
-  double path_end = port_end;
-  if (network_.paths.contains({from, step.peer})) {
-    double& free = path_free_[{from, step.peer}];
-    path_begin = std::max(now_, free);
-    path_end = std::max(port_end, path_begin + static_cast<double>(bytes) / path.bytes_per_second);
-    free = path_end;
-  }
-  tail_arrives_[send] = path_end + path.latency_seconds;
+  const double port_end = now_ + fabric_.PortSeconds(bytes, from);
+  const Train train = fabric_.Carry({now_, port_end}, from, step.peer, bytes);
+  const double latency = fabric_.Latency(from, step.peer);
+  tail_arrives_[send] = train.tail + latency;
   Post(port_end, EventKind::kPortFree, send);
-  Post(path_begin + path.latency_seconds, EventKind::kArrives, send);
-}
-
-double Run::PortSeconds(std::uint64_t bytes, Member member) const {
-  const LinkModel& link = network_.link;
-  return (link.message_seconds + static_cast<double>(bytes) / link.bytes_per_second) *
-         SlownessOf(member);
-}
-
-double Run::SlownessOf(Member member) const {
-  return member.value() < network_.slowness.size() ? network_.slowness[member.value()] : 1;
-}
-
-LinkModel Run::PathOf(NodeId send) const {
-  const auto path = network_.paths.find({graph_.MemberOf(send), graph_.StepOf(send).peer});
-  return path != network_.paths.end() ? path->second : network_.link;
+  Post(train.head + latency, EventKind::kArrives, send);
 }
 
 std::uint64_t Run::BytesOf(const Step& send) const {

@@ -3,12 +3,13 @@
 // Pure and deterministic: events at the same time run in the order in which they were caused.
 //
 // The network: every member has a full-duplex port, every ordered pair of members a path. A message
-// is sent cut-through, like a train of packets: it occupies the sender's port out, then the path,
-// then the receiver's port in, each for bytes / rate (the ports also for
-// message_seconds) and each for one message at a time, in order
-// of arrival. Its head is at the receiver one latency after it entered the path; it is delivered
-// when its tail is. So a slow receiver does not hold up the sender (what waits lies in the network,
-// as in a lossless switch with deep buffers); `window` bounds how much does.
+// is sent cut-through, like a train of packets: it occupies the sender's port out, then the path
+// and the uplinks between groups, then the receiver's port in, each for bytes / rate (the ports
+// also for message_seconds) and each for one message at a time: the ports in order of arrival, what
+// lies between in order of sending. Its head is at the receiver one latency after it entered the
+// path; it is delivered when its tail is. So a slow receiver does not hold up the sender (what
+// waits lies in the network, as in a lossless switch with deep buffers); `window` bounds how much
+// does.
 //
 // The member: of the steps that are ready it sends the one that is first in its list, unless
 // `window` messages to that peer are already on the way. A send is over when it has left the port;
@@ -34,6 +35,13 @@ struct Network {
   // Paths from .first to .second with another latency and a rate of their own, which may be lower
   // than the ports'.
   std::map<std::pair<Member, Member>, LinkModel> paths;
+
+  // Groups of members behind one switch, as in a fat tree: what goes from group to group shares the
+  // way out of the one and the way into the other, each of `uplink`'s rate, and takes its latency
+  // longer. By member; empty: one switch for all. Eight members at rate b behind an uplink of 4 b
+  // are oversubscribed 2:1.
+  std::vector<std::uint32_t> group_of;
+  LinkModel uplink;
 
   // By member, 1 if absent: its port and its sums take so many times as long.
   std::vector<double> slowness;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collective/hierarchical.h"
 #include "collective/make.h"
 #include "tests/unit/collective/traffic.h"
 
@@ -124,6 +125,49 @@ TEST(SimulatedNetwork, ChargesSumsWhereTheyBind) {
   // Three of four chunks are summed by every member.
   EXPECT_GT(simulation.seconds, 0.75 * kElements * per_element);
   EXPECT_LT(simulation.seconds, 1.1 * (0.75 * kElements * per_element + 16.2e-3));
+}
+
+// Groups of `size` members each, whose uplinks carry 1/oversubscription of what their members can.
+Network FatTree(std::uint32_t members, std::uint32_t size, double oversubscription) {
+  Network network = {.link = kLink};
+  for (std::uint32_t member = 0; member < members; ++member) {
+    network.group_of.push_back(member / size);
+  }
+  network.uplink = {.latency_seconds = 2e-6,
+                    .bytes_per_second = kLink.bytes_per_second * size / oversubscription};
+  return network;
+}
+
+TEST(SimulatedNetwork, LetsARingCrossOversubscribedUplinksWithoutLoss) {
+  const Shape shape = {.members = 16, .elements = kElements};
+  const double star = Simulated(Algorithm::kRing, shape).seconds;
+  // One of four members sends out of its group, over an uplink as fast as its port.
+  EXPECT_NEAR(Simulated(Algorithm::kRing, shape, FatTree(16, 4, 4)).seconds / star, 1, 0.02);
+  EXPECT_NEAR(Simulated(Algorithm::kRing, shape, FatTree(16, 4, 8)).seconds / star, 2, 0.1);
+}
+
+TEST(SimulatedNetwork, MakesDirectShareTheUplinks) {
+  const Shape shape = {.members = 16, .elements = kElements};
+  const double star = Simulated(Algorithm::kDirect, shape).seconds;
+  // 12 of 15 messages cross, at a quarter of the rate.
+  EXPECT_NEAR(
+      Simulated(Algorithm::kDirect, shape, FatTree(16, 4, 4)).seconds / star, 4 * 12.0 / 15, 0.4);
+}
+
+TEST(SimulatedNetwork, RewardsAHierarchyBehindOversubscribedUplinks) {
+  const Network network = FatTree(16, 4, 8);
+  const Shape shape = {.members = 16,
+                       .elements = kElements,
+                       .levels = EvenLevels({4, 4}, {Algorithm::kRing, Algorithm::kRing})};
+  const double direct = Simulated(Algorithm::kDirect, shape, network).seconds;
+  const double levels = Simulated(Algorithm::kHierarchical, shape, network).seconds;
+  EXPECT_LT(levels, 0.6 * direct);
+}
+
+TEST(SimulatedNetwork, AddsTheUplinksLatencyOncePerCrossing) {
+  const Shape shape = {.members = 2, .elements = 8};
+  const double across = Simulated(Algorithm::kDirect, shape, FatTree(2, 1, 1)).seconds;
+  EXPECT_NEAR(across - Simulated(Algorithm::kDirect, shape).seconds, 2 * 2e-6, 1e-12);
 }
 
 TEST(SimulatedNetwork, SaysWhichStepWaitsForEver) {
