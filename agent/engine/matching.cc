@@ -89,8 +89,10 @@ std::string FormatRanks(std::vector<Rank> ranks) {
 }
 
 std::string ListRanks(std::vector<Rank> ranks) {
+  std::vector<std::uint32_t> numbers = Sorted(ranks);
+  numbers.resize(std::min(numbers.size(), kListedRanksMax));
   std::string text;
-  for (const std::uint32_t rank : Sorted(ranks)) {
+  for (const std::uint32_t rank : numbers) {
     text += (text.empty() ? "" : ",") + std::to_string(rank);
   }
   return "ranks=" + text;

@@ -34,6 +34,9 @@ std::string Describe(std::uint8_t collective, std::string_view name, std::uint64
 // "rank 3", "ranks 0-2, 5"; "ranks=0,1,2,5" for programs.
 std::string FormatRanks(std::vector<Rank> ranks);
 std::string ListRanks(std::vector<Rank> ranks);
+// The lowest so many are listed: a slot's outcome has little room, and a number cut in two names
+// the wrong rank.
+inline constexpr std::size_t kListedRanksMax = 12;
 
 // Empty if all announces (one per member) agree; else the refusal that all ranks get, naming each
 // differing field with its values and groups of ranks.

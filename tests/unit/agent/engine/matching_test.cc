@@ -39,6 +39,8 @@ TEST(MatchingTest, FormatsRanksForPeople) {
 
 TEST(MatchingTest, ListsRanksForPrograms) {
   EXPECT_EQ(ListRanks(Ranks({5, 2, 0})), "ranks=0,2,5");
+  EXPECT_EQ(ListRanks(Ranks({13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0})),
+            "ranks=0,1,2,3,4,5,6,7,8,9,10,11");
 }
 
 TEST(MatchingTest, HashIsThatOfFnv1a) {
