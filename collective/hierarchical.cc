@@ -216,7 +216,7 @@ std::string LevelProblem(const Level& level, std::size_t index, std::uint32_t no
   const std::string name = "level " + std::to_string(index) + " of the hierarchy ";
   if (!HasPhases(level.algorithm)) {
     return name + "uses " + std::string(Name(level.algorithm)) +
-           "; it must be ring, direct, tree, double_tree or halving_doubling";
+           "; it must be ring, direct, tree, double_tree or halving";
   }
   if (std::find(level.groups.begin(), level.groups.end(), 0U) != level.groups.end()) {
     return name + "has an empty group";

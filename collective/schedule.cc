@@ -27,7 +27,7 @@ std::string_view Name(Algorithm algorithm) {
     case Algorithm::kDoubleTree:
       return "double_tree";
     case Algorithm::kHalvingDoubling:
-      return "halving_doubling";
+      return "halving";
     case Algorithm::kHierarchical:
       return "hierarchical";
   }

@@ -42,7 +42,7 @@ enum class Algorithm : std::uint8_t {
   kNaive = 3,            // everybody sends everything to everybody: the counted baseline
   kTree = 4,             // sums climb a binary tree, results descend
   kDoubleTree = 5,       // half of the tensor on each of two trees
-  kHalvingDoubling = 6,  // exchanges at halving, then doubling distances
+  kHalvingDoubling = 6,  // "halving": exchanges at halving, then doubling distances
   kHierarchical = 7,     // levels of the others; needs Shape::levels
 };
 

@@ -33,7 +33,7 @@ Outcome CheckNumbers(const SlotRequest& request) {
     return Invalid("algorithm",
                    request.algorithm,
                    "(hierarchical) needs levels of nodes, which this agent does not know; ask for "
-                   "auto, ring, direct, tree, double_tree, halving_doubling or naive");
+                   "auto, ring, direct, tree, double_tree, halving or naive");
   }
   if ((request.flags & ~kKnownFlags) != 0) {
     return Invalid("flags", request.flags, "has bits that mean nothing");

@@ -28,7 +28,7 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--algorithm", flags.plan.algorithm, "auto, or one to be measured")
       ->envname("MAYPOLE_ALGORITHM")
       ->check(CLI::IsMember(
-          {"auto", "ring", "direct", "naive", "tree", "double_tree", "halving_doubling"}))
+          {"auto", "ring", "direct", "naive", "tree", "double_tree", "halving"}))
       ->capture_default_str();
   command.add_flag("--check", flags.plan.check, "Verify every element of one result per size");
   command.add_flag("--overwrite", flags.plan.overwrite, "Inputs need not survive a failed op");

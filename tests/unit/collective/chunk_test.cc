@@ -22,6 +22,13 @@ void ExpectTiles(ElementCount elements, std::uint32_t members) {
   EXPECT_EQ(end, elements);
 }
 
+TEST(Algorithms, HaveNamesThatFitIntoTheClientsSixteenBytes) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    EXPECT_LT(Name(algorithm).size(), 16U) << Name(algorithm);
+    EXPECT_NE(Name(algorithm), "unknown");
+  }
+}
+
 TEST(Chunks, TileTheTensorForEverySmallSize) {
   for (std::uint32_t members = 1; members <= 17; ++members) {
     for (ElementCount elements = 0; elements <= 4 * members + 1; ++elements) {
