@@ -15,7 +15,8 @@ Job::Job(EpochInfo epoch,
          TimePoint now)
     : epoch_(std::move(epoch)), self_(self), context_(context) {
   for (const auto& [rank, session] : sessions) {
-    locals_.push_back({.rank = rank, .session = session, .gone = false, .uses = {}});
+    locals_.push_back(
+        {.rank = rank, .session = session, .gone = false, .told_of_failure = false, .uses = {}});
   }
   live_sessions_ = locals_.size();
   for (std::uint32_t i = 0; i < epoch_.members.size(); ++i) {
@@ -461,6 +462,9 @@ void Job::Settle(const OpKey& key, TimePoint now) {
       return;
     }
     CompleteLocals(op, *op.failure, now);
+  }
+  if (failure_) {
+    FailIdleSessions();
   }
   // In a failed job nobody submits any more, so nobody is left to be told.
   const bool told_all = op.completed && (!op.failure || failure_ || SubmittedBefore(key));

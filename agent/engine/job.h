@@ -123,6 +123,7 @@ class Job {
     Rank rank{0};
     SessionId session = 0;
     bool gone = false;
+    bool told_of_failure = false;
     std::unordered_map<std::uint64_t, std::uint64_t> uses;  // name hash -> occurrences submitted
   };
 
@@ -176,6 +177,8 @@ class Job {
 
   enum class Loss { kRank, kAgent };
   void Fail(Outcome outcome, Loss loss, TimePoint now);
+  // In a failed job: ends the sessions of which no op is under way any more.
+  void FailIdleSessions();
 
   std::vector<Rank> MissingRanks(const Op& op) const;
   std::string DescribeOp(const OpKey& key, const Op& op) const;

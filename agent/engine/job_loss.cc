@@ -113,11 +113,6 @@ void Job::Fail(Outcome outcome, Loss loss, TimePoint now) {
     ToMembers(header, EncodeOutcome(*failure_));
     context_.actions.emplace_back(TellCoordinator{
         FailureReport{epoch_.job, epoch_.token, epoch_.epoch, failure_->text, failure_->culprits}});
-    for (const LocalRank& local : locals_) {
-      if (!local.gone) {
-        context_.actions.emplace_back(FailSession{local.session, *failure_});
-      }
-    }
     context_.actions.emplace_back(
         LogLine{LogLine::Level::kWarning, "job \"" + epoch_.job + "\" failed: " + failure_->text});
   }
@@ -130,6 +125,20 @@ void Job::Fail(Outcome outcome, Loss loss, TimePoint now) {
       // Who has our announce may have started, and would wait for our data.
       const bool announced = op->second.announces[self_.value()].has_value();
       FailOp(key, failure, /*tell_members=*/announced, now);
+    }
+  }
+  FailIdleSessions();
+}
+
+// It ends all waits of the client, whose tensors are its own then: so they must be restored before.
+void Job::FailIdleSessions() {
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    LocalRank& local = locals_[i];
+    const bool is_idle = std::none_of(ops_.begin(), ops_.end(), [i](const auto& entry) {
+      return entry.second.local[i].has_value() && !entry.second.completed;
+    });
+    if (is_idle && !local.gone && !std::exchange(local.told_of_failure, true)) {
+      context_.actions.emplace_back(FailSession{local.session, *failure_});
     }
   }
 }

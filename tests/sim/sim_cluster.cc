@@ -17,6 +17,18 @@ namespace {
 
 constexpr Duration kAtMost = seconds(120);  // of virtual time
 constexpr int kRefusalsMax = 40;
+constexpr std::byte kWrittenOver{0xee};
+
+// What a rank does with a tensor once its op has ended.
+void WriteOver(OpUse& use) {
+  std::fill_n(use.tensor->data(), use.tensor->size(), kWrittenOver);
+}
+
+bool IsWrittenOver(const OpUse& use) {
+  const std::byte* first = use.tensor->data();
+  return std::all_of(
+      first, first + use.tensor->size(), [](std::byte byte) { return byte == kWrittenOver; });
+}
 
 }  // namespace
 
@@ -565,6 +577,13 @@ void SimCluster::Do(int, agent::FailSession& action) {
   SimRank* rank = RankOf(action.session);
   if (rank != nullptr && !rank->gone) {
     rank->failed = true;
+    // The client's waits have ended, so its tensors are its own again.
+    for (const auto& [slot, index] : rank->slots) {
+      OpUse& use = rank->uses[index];
+      CheckRestored(*rank, use);
+      WriteOver(use);
+      use.given_up = true;
+    }
     CloseIfDone(sessions_.at(action.session));
   }
 }
@@ -602,7 +621,12 @@ void SimCluster::Do(int, agent::CompleteOp& action) {
   rank->slots.erase(slot);
   use.completed = queue_.now();
   use.outcome = action.outcome;
-  TakeResult(*rank, use, action);
+  if (!use.given_up) {
+    TakeResult(*rank, use, action);
+  } else if (use.outcome.ok() || !IsWrittenOver(use)) {
+    Complain("an op went on after its session had been failed, slot " +
+             std::to_string(action.slot));
+  }
   CloseIfDone(sessions_.at(action.session));
 }
 
@@ -625,7 +649,7 @@ void SimCluster::TakeResult(SimRank& rank, OpUse& use, const agent::CompleteOp& 
                    });
                  });
   }
-  std::memset(use.tensor->data(), 0xee, use.tensor->size());
+  WriteOver(use);
 }
 
 }  // namespace maypole::sim

@@ -61,6 +61,7 @@ struct OpUse {
   std::uint32_t slot = 0;
   std::optional<TimePoint> submitted;
   std::optional<TimePoint> completed;
+  bool given_up = false;  // its session was failed before it was completed
   Outcome outcome;
   std::vector<std::byte> result;
 };

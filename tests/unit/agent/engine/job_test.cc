@@ -21,6 +21,14 @@ class JobTest : public CoreFixture {
     Submit(Op(kRank1, name, elements));
   }
 
+  void Lose(PeerId peer) {
+    TransportEvent lost;
+    lost.kind = TransportEvent::Kind::kPeerLost;
+    lost.peer = peer;
+    lost.text = "connection reset";
+    core_->OnTransport(lost, now_);
+  }
+
   void RankOfBLeft(std::uint32_t rank) {
     FrameHeader header = FromB(FrameKind::kJobFailed);
     header.flags = kRankLeft;
@@ -198,11 +206,7 @@ TEST_F(JobTest, AnAgentWhoseRanksHaveAllLeftIsNeededForWhatTheySubmitted) {
   AnnounceFromB("x");
   RankOfBLeft(2);
   RankOfBLeft(3);
-  TransportEvent lost;
-  lost.kind = TransportEvent::Kind::kPeerLost;
-  lost.peer = b;
-  lost.text = "connection reset";
-  core_->OnTransport(lost, now_);
+  Lose(b);
   SubmitBoth("x");
   const auto done = Taken<CompleteOp>();
   ASSERT_THAT(done, SizeIs(2));
@@ -220,6 +224,32 @@ TEST_F(JobTest, AnOpThatRunsGoesOnWhenTheCoordinatorTellsOfADeath) {
   ASSERT_THAT(done, SizeIs(2));
   EXPECT_THAT(done[0].outcome.text, HasSubstr("\"waits\" #0 failed: rank 3 is gone"));
   EXPECT_TRUE(core_->Busy());
+}
+
+// The client's waits end with FailSession, and the tensors are the rank's own again.
+TEST_F(JobTest, ASessionIsFailedOnlyAfterItsOpsAreRestored) {
+  FormJob();
+  const PeerId b = Taken<ConnectPeer>().at(0).peer;
+  SubmitBoth("runs");
+  AnnounceFromB("runs");
+  std::vector<Action> actions = core_->TakeActions();
+  actions_ = actions;
+  const auto works = Taken<RunWork>();
+  ASSERT_THAT(works, Not(IsEmpty()));
+  Lose(b);
+  actions = core_->TakeActions();
+  actions_ = actions;
+  EXPECT_THAT(Taken<CompleteOp>(), IsEmpty());
+  actions_ = actions;
+  EXPECT_THAT(Taken<FailSession>(), IsEmpty());
+  for (const RunWork& work : works) {
+    core_->OnWorkDone(work.token, now_);
+  }
+  actions = core_->TakeActions();
+  actions_ = actions;
+  EXPECT_THAT(Taken<CompleteOp>(), SizeIs(2));
+  actions_ = actions;
+  EXPECT_THAT(Taken<FailSession>(), SizeIs(2));
 }
 
 TEST_F(JobTest, ALoneAgentFinishesWhatItBeganWhateverTheDeadline) {
