@@ -32,7 +32,6 @@ inline constexpr std::uint8_t kRankLeft =
     1;  // FrameHeader::flags of kJobFailed: it closed its session in peace
 inline constexpr std::uint8_t kAgentLost =
     2;  // FrameHeader::flags of kJobFailed: a whole agent is gone
-inline constexpr std::uint32_t kRanksPerJobMax = 1 << 20;
 
 // What all ranks of an op must agree on. collective and algorithm are numbers of
 // collective/schedule.h.

@@ -168,7 +168,8 @@ struct CompleteOp {
   SharedResult result;  // for a shared result that is ok
 };
 
-// Every later call of this session fails with `outcome`.
+// Every later call of this session fails with `outcome`, and so does every wait for what is not
+// completed: no op of it is under way.
 struct FailSession {
   SessionId session = 0;
   Outcome outcome;
