@@ -13,6 +13,7 @@
 #include "agent/network_interface.h"
 #include "agent/telemetry/agent_collector.h"
 #include "agent/transport/ucx/ucx_transport.h"
+#include "common/overloaded.h"
 #include "daemon/log.h"
 #include "daemon/ports_file.h"
 #include "daemon/version.h"
@@ -21,14 +22,6 @@ namespace maypole::agent {
 namespace {
 
 constexpr Duration kReportEvery = std::chrono::seconds(1);
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-template <typename... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 std::uint64_t ResidentBytes() {
   long pages = 0;

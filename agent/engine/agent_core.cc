@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/overloaded.h"
+
 namespace maypole::agent {
 namespace {
 
@@ -11,14 +13,6 @@ constexpr Duration kUnknownFrameLife = std::chrono::seconds(10);
 constexpr std::size_t kUnknownFramesMax = 4096;
 constexpr std::size_t kEndedMax = 1024;
 constexpr std::size_t kLeftMax = 1024;
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-template <typename... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 }  // namespace
 

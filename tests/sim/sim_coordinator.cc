@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/overloaded.h"
+
 namespace maypole::sim {
 namespace {
 
@@ -24,14 +26,6 @@ To Convert(const From& epoch) {
   }
   return to;
 }
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-template <typename... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 }  // namespace
 
