@@ -17,7 +17,7 @@ class Session;
 
 struct Op {
   std::shared_ptr<Session> session;
-  std::string name;  // for messages: "all-reduce 'layer1'"
+  std::string name;  // for messages: all_reduce "layer1"
   std::uint32_t slot = 0;
   std::uint64_t bytes = 0;      // of the tensor
   void* user_memory = nullptr;  // staged: where the result goes

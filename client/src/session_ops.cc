@@ -19,9 +19,10 @@ TimePoint Now() {
   return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
 }
 
+// In the agent's words.
 std::string Describe(const OpRequest& request) {
-  const std::string what = request.collective == 0 ? "all-reduce" : "barrier";
-  return request.name.empty() ? "an unnamed " + what : what + " '" + request.name + "'";
+  const std::string what = request.collective == 0 ? "all_reduce" : "barrier";
+  return what + (request.name.empty() ? " (unnamed)" : " \"" + request.name + '"');
 }
 
 SlotRequest MakeSlotRequest(const OpRequest& request) {
