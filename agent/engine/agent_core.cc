@@ -29,7 +29,7 @@ std::vector<Action> AgentCore::TakeActions() {
 std::size_t AgentCore::OpsInFlight() const {
   std::size_t count = 0;
   for (const auto& [token, job] : jobs_) {
-    count += job->OpCount();
+    count += job->LiveOps();
   }
   return count;
 }

@@ -521,6 +521,11 @@ void Job::OnResultReleased(SessionId session, std::uint32_t slot) {
   shared_results_.erase({session, slot});
 }
 
+std::size_t Job::LiveOps() const {
+  return static_cast<std::size_t>(std::count_if(
+      ops_.begin(), ops_.end(), [](const auto& entry) { return !entry.second.completed; }));
+}
+
 bool Job::HasLiveOps() const {
   return std::any_of(
       ops_.begin(), ops_.end(), [](const auto& entry) { return !entry.second.completed; });

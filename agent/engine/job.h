@@ -107,10 +107,9 @@ class Job {
   // No local session is left and nothing runs: the job can be forgotten here.
   bool Finished() const { return live_sessions_ == 0 && ops_.empty(); }
 
-  // An op collects or runs. One that failed and waits only to be told to later submitters does not
+  // Ops that collect or run. One that failed and waits only to be told to later submitters does not
   // count.
-  std::size_t OpCount() const { return ops_.size(); }
-
+  std::size_t LiveOps() const;
   bool HasLiveOps() const;
 
   // Ops of a session that may still touch its memory.

@@ -275,6 +275,7 @@ TEST_F(JobTest, AnAbortBeforeTheSubmissionsIsToldToEachOfThem) {
   const Outcome outcome{ErrorCode::kTimeout, "too late", "waiting_ranks=0"};
   Arrive(FromB(FrameKind::kAbort, "x"), EncodeOutcome(outcome));
   EXPECT_FALSE(core_->Busy());
+  EXPECT_EQ(core_->OpsInFlight(), 0);
   SubmitBoth("x");
   const auto done = Taken<CompleteOp>();
   ASSERT_THAT(done, SizeIs(2));
