@@ -18,7 +18,7 @@ class HostMemory : public Memory {
  public:
   struct Options {
     // Freed scratch that is kept for the next op; the rest goes back to the kernel.
-    std::uint64_t scratch_cache_bytes = std::uint64_t{32} << 20;
+    std::uint64_t scratch_cache_bytes = std::uint64_t{256} << 20;
     // Results of one job that its ranks have not released.
     std::uint64_t result_bytes_per_job_max = std::uint64_t{4} << 30;
     std::uint64_t result_segment_bytes = std::uint64_t{64} << 20;
