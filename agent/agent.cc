@@ -213,6 +213,11 @@ void Agent::OnControl(ControlEvent event) {
     (link->up ? daemon::LogInfo : daemon::LogWarning)("coordinator: " + link->text);
   }
   if (const auto* refusal = std::get_if<AgentRefused>(&event)) {
+    // Jobs that run need no coordinator; a later refusal, when they have ended, ends the agent.
+    if (!core_->Epochs().empty()) {
+      daemon::LogWarning("the coordinator refuses this agent, whose jobs go on: " + refusal->text);
+      return;
+    }
     refused_ =
         absl::FailedPreconditionError("the coordinator refused this agent: " + refusal->text);
   }

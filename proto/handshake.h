@@ -74,6 +74,7 @@ struct SessionReady {
   std::uint32_t local_rank = 0;
   std::uint32_t local_world_size = 0;
   std::uint32_t nodes = 0;
+  std::int64_t default_timeout_ns = 0;  // of ops that name none; 0: unknown
   char text[512] = {};
 };
 

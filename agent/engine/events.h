@@ -159,6 +159,7 @@ struct SessionReady {
   std::uint32_t local_rank = 0;
   std::uint32_t local_world_size = 0;
   std::uint32_t nodes = 0;
+  Duration default_timeout{0};  // of ops that name none
 };
 
 struct CompleteOp {

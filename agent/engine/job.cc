@@ -36,7 +36,8 @@ Job::Job(EpochInfo epoch,
                      .epoch = epoch_.epoch,
                      .local_rank = i,
                      .local_world_size = static_cast<std::uint32_t>(locals_.size()),
-                     .nodes = static_cast<std::uint32_t>(epoch_.members.size())});
+                     .nodes = static_cast<std::uint32_t>(epoch_.members.size()),
+                     .default_timeout = context_.options.default_timeout});
   }
 }
 

@@ -251,6 +251,7 @@ void ClientSession::Ready(const SessionReady& ready) {
   message.local_rank = ready.local_rank;
   message.local_world_size = ready.local_world_size;
   message.nodes = ready.nodes;
+  message.default_timeout_ns = ready.default_timeout.count();
   job_ = ready.token;
   phase_ = ready.outcome.ok() ? Phase::kReady : Phase::kRefused;
   Send(&message, sizeof(message), {});

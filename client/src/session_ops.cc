@@ -71,8 +71,11 @@ Outcome Session::Submit(const OpRequest& request, Op& op) {
                        op.name + " cannot be submitted: wait for earlier ops and free them first");
   }
   op.slot = *taken;
-  if (request.timeout > Duration{0}) {
-    op.give_up = Now() + request.timeout + kGrace;
+  // The agent ends ops at their deadline; past it, the agent itself is stopped.
+  const Duration timeout =
+      request.timeout > Duration{0} ? request.timeout : Duration(membership_.default_timeout_ns);
+  if (timeout > Duration{0} && timeout < kNever - Now() - kGrace) {
+    op.give_up = Now() + timeout + kGrace;
   }
   return {};
 }

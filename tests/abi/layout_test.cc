@@ -58,7 +58,7 @@ TEST(Layout, OfTheHandshakeIsThatOfProtocol1) {
   EXPECT_EQ(offsetof(Hello, pid), 56u);
   EXPECT_EQ(offsetof(Hello, job), 72u);
   EXPECT_EQ(sizeof(HelloReply), 568u);
-  EXPECT_EQ(sizeof(SessionReady), 552u);
+  EXPECT_EQ(sizeof(SessionReady), 560u);
   EXPECT_EQ(sizeof(AllocateRequest), 24u);
   EXPECT_EQ(sizeof(AllocateReply), 552u);
   EXPECT_EQ(sizeof(FreeRequest), 24u);
