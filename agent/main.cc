@@ -9,6 +9,7 @@
 #include "agent/transport/ucx/process.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
+#include "daemon/parse.h"
 #include "daemon/signals.h"
 #include "proto/control.h"
 #include "proto/text.h"
@@ -28,6 +29,27 @@ absl::Status SetNode(const std::string& text, AgentOptions& agent) {
   }
   agent.core.node = text;
   return absl::OkStatus();
+}
+
+void SliceBytes(daemon::Options& options,
+                const std::string& name,
+                std::uint32_t* target,
+                const std::string& help) {
+  constexpr std::uint64_t kMin = 4096;
+  constexpr std::uint64_t kMax = 64 << 20;
+  options.Custom({.name = name,
+                  .form = "BYTES",
+                  .default_text = std::to_string(*target),
+                  .help = help + "; 4KiB to 64MiB",
+                  .apply = [target](const std::string& text) {
+                    const auto bytes = daemon::ParseBytes(text);
+                    if (bytes.ok() && (*bytes < kMin || *bytes > kMax)) {
+                      return absl::InvalidArgumentError("\"" + text +
+                                                        "\" is not a size from 4KiB to 64MiB");
+                    }
+                    *target = bytes.ok() ? static_cast<std::uint32_t>(*bytes) : *target;
+                    return bytes.status();
+                  }});
 }
 
 void Declare(daemon::Options& options, AgentOptions& agent) {
@@ -82,16 +104,14 @@ void Declare(daemon::Options& options, AgentOptions& agent) {
                &agent.core.coordinator_patience,
                milliseconds(1),
                "joining ranks fail when the coordinator has been out of reach for so long");
-  options.Integer<std::uint32_t>("slice-bytes",
-                                 &agent.core.slice_bytes,
-                                 4096,
-                                 64 << 20,
-                                 "one data frame between agents; equal on all agents of a job");
-  options.Integer<std::uint32_t>("local-slice-bytes",
-                                 &agent.core.local_slice_bytes,
-                                 4096,
-                                 64 << 20,
-                                 "one piece of summing where a node is alone in its job");
+  SliceBytes(options,
+             "slice-bytes",
+             &agent.core.slice_bytes,
+             "one data frame between agents; equal on all agents of a job");
+  SliceBytes(options,
+             "local-slice-bytes",
+             &agent.core.local_slice_bytes,
+             "one piece of summing where a node is alone in its job");
   options.Bytes(
       "window-bytes", &agent.core.window_bytes, "data handed to the network per peer at a time");
   options.Bytes(
