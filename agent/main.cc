@@ -38,8 +38,8 @@ void SliceBytes(daemon::Options& options,
   constexpr std::uint64_t kMin = 4096;
   constexpr std::uint64_t kMax = 64 << 20;
   options.Custom({.name = name,
-                  .form = "BYTES",
-                  .default_text = std::to_string(*target),
+                  .form = "SIZE",
+                  .default_text = std::to_string(*target / 1024) + "KiB",
                   .help = help + "; 4KiB to 64MiB",
                   .apply = [target](const std::string& text) {
                     const auto bytes = daemon::ParseBytes(text);
