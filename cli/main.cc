@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   maypole::cli::AddBenchCommand(app, exit_code);
   maypole::cli::AddBenchRankCommand(app, exit_code);
   maypole::cli::AddStatusCommand(app, exit_code);
+  maypole::cli::AddPlanCommand(app, exit_code);
   maypole::cli::AddDoctorCommand(app, exit_code);
   CLI11_PARSE(app, argc, argv);
   return exit_code;
