@@ -96,8 +96,9 @@ std::string ReasonFor(const PlanRequest& request, Algorithm algorithm) {
   const double bytes = static_cast<double>(request.bytes);
   const double bandwidth = CostOf(no_latency, algorithm, bytes).seconds;
   const double all = CostOf(request, algorithm, bytes).seconds;
-  return std::string(Name(algorithm)) + " is fastest among " + std::to_string(nodes) + " nodes; " +
-         (bandwidth * 2 >= all ? "bandwidth" : "latency") + " is the bottleneck";
+  return std::string(Name(algorithm)) + " is the fastest among " + std::to_string(nodes) +
+         " nodes, or within 3 % of it; " + (bandwidth * 2 >= all ? "bandwidth" : "latency") +
+         " is the bottleneck";
 }
 
 }  // namespace
