@@ -139,10 +139,10 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Create(HttpEndpointO
   auto server = std::make_unique<Server>();
   server->options = std::move(options);
   const std::string listen = ListenText(server->options.listen, server->options.port);
-  // Half a minute is civetweb's default for a slow request; with two threads that would let two
-  // strangers block the page for long.
+  // A connection that says nothing holds a thread until the time limit, half a minute by default. A
+  // scrape is on the same network: what has not been said in half a second never comes.
   const char* settings[] = {
-      "listening_ports", listen.c_str(), "num_threads", "2", "request_timeout_ms", "2000", nullptr};
+      "listening_ports", listen.c_str(), "num_threads", "8", "request_timeout_ms", "500", nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = &Server::Silence;
   std::array<char, 256> reason{};

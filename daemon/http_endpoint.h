@@ -1,7 +1,7 @@
 // The daemon's HTTP port: /metrics for Prometheus, /healthz (is the process well), /readyz (may it
 // be given work).
 //
-// Threads: two of its own serve requests and call the callbacks and collectables; both must be
+// Threads: eight of its own serve requests and call the callbacks and collectables; both must be
 // thread-safe and outlive it.
 #pragma once
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -45,6 +47,11 @@ using FileValues = std::map<std::string, std::string>;
 
 absl::StatusOr<FileValues> ReadFile(const std::string& path) {
   std::ifstream file(path);
+  std::error_code ignored;
+  if (file && !std::filesystem::is_regular_file(path, ignored) &&
+      !std::filesystem::is_fifo(path, ignored)) {
+    return absl::NotFoundError("--config: \"" + path + "\" is not a file");
+  }
   if (!file) {
     return absl::NotFoundError("--config: cannot read \"" + path + "\"");
   }

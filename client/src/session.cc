@@ -141,7 +141,7 @@ Outcome Session::AwaitReady(TimePoint deadline) {
                        std::to_string(std::chrono::duration<double>(settings_.timeout).count()) +
                        " s for the other ranks of job '" + settings_.job + "' (world size " +
                        std::to_string(settings_.world_size) + ") to join at " + socket_.name() +
-                       ": start them, or raise the timeout");
+                       ": start them, or raise the timeout (`maypole status` names the missing ranks)");
   }
   if (received.ok() && membership_.code != 0) {
     return Failure(static_cast<ErrorCode>(membership_.code),

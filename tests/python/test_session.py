@@ -29,6 +29,12 @@ def test_connect_takes_both_rank_and_world_size_or_neither(fake_library):
         maypole.connect(rank=3, world_size=3)
 
 
+@pytest.mark.parametrize("options", [{"job": "a\0b"}, {"socket": "/run\0/x"}])
+def test_a_zero_byte_does_not_cut_a_text_short(options):
+    with pytest.raises(maypole.InvalidArgumentError, match="zero byte"):
+        maypole.connect(rank=0, world_size=1, **options)
+
+
 def test_connect_raises_what_the_library_said(fake_library):
     with pytest.raises(maypole.AgentUnavailableError, match="/nobody"):
         maypole.connect(socket="/nobody")

@@ -37,8 +37,8 @@ def connect(
     if rank is not None and world_size is not None and not 0 <= rank < world_size:
         raise InvalidArgumentError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
     options = ConnectOptions(
-        socket=None if socket is None else str(socket).encode(),
-        job=None if job is None else job.encode(),
+        socket=_text("socket", None if socket is None else str(socket)),
+        job=_text("job", job),
         rank=rank or 0,
         world_size=world_size or 0,
         timeout=_seconds(timeout),
@@ -50,6 +50,13 @@ def connect(
         return Handle(pointer.value or 0)
 
     return Session(_interruptible(join))
+
+
+def _text(option: str, value: Optional[str]) -> Optional[bytes]:
+    # C would end the text at a zero byte, and the session would join another job.
+    if value is not None and "\0" in value:
+        raise InvalidArgumentError(f"{option}={value!r} must not hold a zero byte")
+    return None if value is None else value.encode()
 
 
 def _interruptible(join: Callable[[], Handle]) -> Handle:

@@ -179,6 +179,7 @@ TEST_F(OptionsTest, UnknownOrDoubleKeysInTheFileAreRefused) {
 }
 
 TEST_F(OptionsTest, AMissingFileIsRefused) {
+  EXPECT_THAT(Refusal({"--config", "/"}), AllOf(HasSubstr("--config"), HasSubstr("not a file")));
   EXPECT_THAT(Refusal({"--config", "/nowhere/x.toml"}),
               AllOf(HasSubstr("--config"), HasSubstr("/nowhere/x.toml")));
 }
