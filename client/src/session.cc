@@ -112,6 +112,11 @@ Outcome Session::ReadHelloReply(Packet& packet) {
     return Failure(static_cast<ErrorCode>(reply.code),
                    std::string(LoadText(reply.text, reply.text_bytes)));
   }
+  if (!packet.fds[0].valid() || !packet.fds[1].valid()) {
+    return Failure(ErrorCode::kResourceExhausted,
+                   "this process could not take the descriptors that " + socket_.name() +
+                       " passed: raise its limit of open files (ulimit -n)");
+  }
   if (Outcome mapped =
           MapPassed(packet.fds[0], kControlBytes, MapAccess::kReadWrite, control_memory_);
       !mapped.ok()) {
@@ -119,7 +124,7 @@ Outcome Session::ReadHelloReply(Packet& packet) {
   }
   auto& control = *reinterpret_cast<ControlSegment*>(control_memory_.data());
   if (control.header.magic != kSegmentMagic || control.header.slot_count != kSlotCount ||
-      control.header.ring_entries != kRingEntries || !packet.fds[1].valid()) {
+      control.header.ring_entries != kRingEntries) {
     return Failure(ErrorCode::kInternal,
                    socket_.name() + " passed a control segment of another form");
   }
