@@ -45,6 +45,14 @@ foreach(label unit sim integration fuzz)
   add_custom_target(tests_${label})
 endforeach()
 
+# What tests run under. Not as the ENVIRONMENT of each test: gtest_discover_tests takes lists apart, and only the first entry would hold.
+set(MAYPOLE_TEST_LAUNCHER env
+  UCX_MEM_EVENTS=n
+  UCX_HANDLE_ERRORS=none
+  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizer/tsan.supp
+  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizer/lsan.supp)
+
 function(maypole_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
   if(NOT MAYPOLE_BUILD_TESTS)
@@ -52,9 +60,9 @@ function(maypole_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE maypole::flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+    CROSSCOMPILING_EMULATOR "${MAYPOLE_TEST_LAUNCHER}")
   add_dependencies(tests_${ARG_LABEL} ${name})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 300 ENVIRONMENT
-    "UCX_MEM_EVENTS=n;UCX_HANDLE_ERRORS=none;UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1;TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizer/tsan.supp;LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizer/lsan.supp")
+    PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 300)
 endfunction()
