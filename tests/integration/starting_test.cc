@@ -117,7 +117,7 @@ TEST_F(StartingTest, BadFlagsAreRefusedWithNameAndValue) {
       {Agent({"--http-port", "70000"}), {"http-port", "70000", "65535"}},
       {Agent({"--peer-port", "-1"}), {"peer-port", "-1"}},
       {Agent({"--coordinator", "nowhere"}), {"coordinator", "nowhere"}},
-      {Agent({"--slice-bytes", "1"}), {"slice-bytes", "1", "4096"}},
+      {Agent({"--slice-bytes", "1"}), {"slice-bytes", "1", "4KiB"}},
       {Agent({"--segment-bytes-max", "much"}), {"segment-bytes-max", "much"}},
       {Agent({"--log-level", "loud"}), {"log-level", "loud"}},
       {Agent({"--no-such-flag", "1"}), {"--no-such-flag"}},
