@@ -53,7 +53,13 @@ class ReattachingClient final : public CoordinatorClient {
     thread_.join();
   }
 
-  void Tell(const ControlMessage& message) override { SendToSeen(ToMessage(message)); }
+  void Tell(const ControlMessage& message) override {
+    if (!SendToSeen(ToMessage(message))) {
+      std::lock_guard lock(mutex_);
+      has_news_ = true;
+      changed_.notify_all();
+    }
+  }
 
   void Report(const AgentReport& report) override {
     v1::AgentMessage message = ToMessage(report);
@@ -115,8 +121,10 @@ class ReattachingClient final : public CoordinatorClient {
       const bool was_up = Attempt(lock);
       backoff = was_up ? kBackoffMin : backoff;
       std::uniform_int_distribution<milliseconds::rep> wait(backoff.count() / 2, backoff.count());
-      changed_.wait_for(lock, milliseconds(wait(jitter_)), [this] { return stopping_; });
-      backoff = std::min(2 * backoff, kBackoffMax);
+      changed_.wait_for(
+          lock, milliseconds(wait(jitter_)), [this] { return stopping_ || has_news_; });
+      // A rank that waits is worth an attempt at once, and frequent ones after it.
+      backoff = std::exchange(has_news_, false) ? kBackoffMin : std::min(2 * backoff, kBackoffMax);
     }
   }
 
@@ -219,6 +227,7 @@ class ReattachingClient final : public CoordinatorClient {
   std::shared_ptr<AttachStream> stream_;
   bool link_up_ = false;
   bool done_ = false;
+  bool has_news_ = false;  // something waits to be told to the coordinator
   std::string fault_;      // why this attempt ends
   std::string down_text_;  // what the loop was last told, so that it is told only news
 
