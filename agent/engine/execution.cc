@@ -31,11 +31,14 @@ Execution::Execution(ExecutionSpec spec, std::uint64_t token_base, Memory& memor
 
 Execution::~Execution() {
   for (StepState& state : steps_) {
-    Release(state.slice);
-    Release(state.received);
+    for (Slice* slice : {&state.slice, &state.received}) {
+      if (!slice->payload) {
+        Free(slice->buffer);
+      }
+    }
   }
   for (BufferView& undo : undo_) {
-    Release(undo);
+    Free(undo);
   }
 }
 
@@ -47,15 +50,24 @@ ElementCount Execution::Elements(StepIndex index) const {
   return spec_.plan->step(index).range.size();
 }
 
-BufferView Execution::Allocate(StepIndex index, DType dtype) {
+Execution::Slice Execution::Allocate(StepIndex index, DType dtype) {
   const BufferView scratch = memory_.AllocateScratch(Elements(index) * SizeOf(dtype));
   MAYPOLE_CHECK(scratch.address != nullptr);
-  return scratch;
+  return {scratch, std::nullopt};
 }
 
-void Execution::Release(BufferView& scratch) {
+void Execution::Free(BufferView& scratch) {
   if (scratch.address != nullptr) {
     memory_.FreeScratch(std::exchange(scratch, BufferView{}));
+  }
+}
+
+void Execution::Release(Slice& slice, ExecutionOutput& out) {
+  if (slice.payload) {
+    out.actions.emplace_back(DropPayload{*slice.payload});
+    slice = {};
+  } else {
+    Free(slice.buffer);
   }
 }
 
@@ -65,10 +77,10 @@ bool Execution::IsSum(StepIndex index) const {
   return step.kind == StepKind::kReceiveReduce || step.target == Buffer::kPartial;
 }
 
-void Execution::ReleaseReader(StepIndex writer) {
+void Execution::ReleaseReader(StepIndex writer, ExecutionOutput& out) {
   StepState& state = steps_[writer];
   if (state.readers > 0 && --state.readers == 0) {
-    Release(state.slice);
+    Release(state.slice, out);
   }
 }
 
@@ -112,7 +124,7 @@ void Execution::Ready(StepIndex index, ExecutionOutput& out) {
     case StepKind::kReceive:
     case StepKind::kReceiveReduce:
       if (state.payload_here) {
-        StartReduce(index, out);
+        OnReceived(index, out);
       } else if (state.arrival && !state.receive_begun) {
         StartReceive(index, out);
       }
@@ -130,7 +142,7 @@ void Execution::Complete(StepIndex index, ExecutionOutput& out) {
   state.done = true;
   --steps_left_;
   if (spec_.plan->WriterOf(index) != kNoStep) {
-    ReleaseReader(spec_.plan->WriterOf(index));
+    ReleaseReader(spec_.plan->WriterOf(index), out);
   }
   if (aborted_) {
     return;
@@ -152,12 +164,12 @@ void Execution::StartSend(StepIndex index, ExecutionOutput& out) {
     ReduceWork work = NewWork(index);
     AddInputs(index, work);
     steps_[index].slice = Allocate(index, accumulator_);
-    work.outputs.push_back({steps_[index].slice, accumulator_});
+    work.outputs.push_back({steps_[index].slice.buffer, accumulator_});
     RunWork(index, TokenKind::kWork, std::move(work), out);
     return;
   }
-  const StepState& writer = steps_[spec_.plan->WriterOf(index)];
-  QueueSend(index, writer.slice.address != nullptr ? writer.slice : Primary(index), out);
+  const BufferView written = steps_[spec_.plan->WriterOf(index)].slice.buffer;
+  QueueSend(index, written.address != nullptr ? written : Primary(index), out);
 }
 
 void Execution::QueueSend(StepIndex index, BufferView payload, ExecutionOutput& out) {
@@ -168,30 +180,48 @@ void Execution::QueueSend(StepIndex index, BufferView payload, ExecutionOutput& 
 
 bool Execution::OnArrival(Member peer,
                           std::uint32_t ordinal,
-                          ArrivalId arrival,
-                          std::uint64_t bytes,
+                          const ArrivedPayload& payload,
                           ExecutionOutput& out) {
   const StepIndex index = spec_.plan->ReceiveOf(peer, ordinal);
   if (index == kNoStep || aborted_ || steps_[index].arrival) {
-    out.actions.emplace_back(DropPayload{arrival});
+    out.actions.emplace_back(DropPayload{payload.id});
     return aborted_;
   }
   // A lone rank's input travels in the tensor's type, sums in the accumulator's; the size tells
   // which it is.
-  const bool is_tensor_type = bytes == Elements(index) * SizeOf(spec_.dtype);
-  const bool is_accumulator = IsSum(index) && bytes == Elements(index) * SizeOf(accumulator_);
+  const bool is_tensor_type = payload.bytes == Elements(index) * SizeOf(spec_.dtype);
+  const bool is_accumulator =
+      IsSum(index) && payload.bytes == Elements(index) * SizeOf(accumulator_);
   if (!is_tensor_type && !is_accumulator) {
-    out.actions.emplace_back(DropPayload{arrival});
+    out.actions.emplace_back(DropPayload{payload.id});
     return false;
   }
   StepState& state = steps_[index];
-  state.arrival = arrival;
+  state.arrival = payload.id;
   state.received_dtype = is_tensor_type ? spec_.dtype : accumulator_;
-  // A sum is received into scratch of its own and may come early; a finished range must not be
-  // written before its turn.
-  if (IsSum(index) || state.waits == 0) {
+  if (KeepWhereItLies(index, payload)) {
+    OnReceived(index, out);
+  } else if (IsSum(index) || state.waits == 0) {
+    // A sum is received into scratch of its own and may come early; a finished range must not be
+    // written before its turn.
     StartReceive(index, out);
   }
+  return true;
+}
+
+bool Execution::KeepWhereItLies(StepIndex index, const ArrivedPayload& payload) {
+  StepState& state = steps_[index];
+  if (payload.view.empty() || (!IsSum(index) && !IsPublished())) {
+    return false;
+  }
+  // Works and sends only read what they are given as a source.
+  auto* const address = const_cast<std::byte*>(payload.view.data());
+  if (reinterpret_cast<std::uintptr_t>(address) % SizeOf(state.received_dtype) != 0) {
+    return false;
+  }
+  (IsSum(index) ? state.received : state.slice) = {{.address = address, .bytes = payload.bytes},
+                                                   payload.id};
+  state.receive_begun = true;
   return true;
 }
 
@@ -199,9 +229,9 @@ void Execution::StartReceive(StepIndex index, ExecutionOutput& out) {
   StepState& state = steps_[index];
   BufferView target;
   if (IsSum(index)) {
-    target = state.received = Allocate(index, state.received_dtype);
+    target = (state.received = Allocate(index, state.received_dtype)).buffer;
   } else if (restorable_) {
-    target = state.slice = Allocate(index, spec_.dtype);
+    target = (state.slice = Allocate(index, spec_.dtype)).buffer;
   } else {
     target = Primary(index);
   }
@@ -214,15 +244,17 @@ void Execution::StartReceive(StepIndex index, ExecutionOutput& out) {
 void Execution::OnReceived(StepIndex index, ExecutionOutput& out) {
   StepState& state = steps_[index];
   state.payload_here = true;
-  if (IsSum(index)) {
-    if (state.waits == 0) {
-      StartReduce(index, out);
-    }
+  if (state.waits > 0) {
     return;
   }
-  if (restorable_ || ResultPlaces() > 1) {
+  if (IsSum(index)) {
+    StartReduce(index, out);
+    return;
+  }
+  if (IsPublished()) {
     ++state.readers;  // the publication
-    Publish(index, {restorable_ ? state.slice : Primary(index), spec_.dtype}, out);
+    const BufferView here = state.slice.buffer;
+    Publish(index, {here.address != nullptr ? here : Primary(index), spec_.dtype}, out);
   }
   Complete(index, out);
 }
@@ -233,23 +265,23 @@ void Execution::StartReduce(StepIndex index, ExecutionOutput& out) {
   StepState& state = steps_[index];
   const Step& step = spec_.plan->step(index);
   if (step.kind == StepKind::kReceive && state.received_dtype == accumulator_) {
-    state.slice = std::exchange(state.received, BufferView{});  // received as it is to be kept
+    state.slice = std::exchange(state.received, Slice{});  // it came as it is to be kept
     Complete(index, out);
     return;
   }
   ReduceWork work = NewWork(index);
   const StepIndex writer = spec_.plan->WriterOf(index);
-  const BufferView written = writer != kNoStep ? steps_[writer].slice : BufferView{};
+  const BufferView written = writer != kNoStep ? steps_[writer].slice.buffer : BufferView{};
   switch (step.kind) {
     case StepKind::kReceive:
-      work.inputs.push_back({state.received, state.received_dtype});
+      work.inputs.push_back({state.received.buffer, state.received_dtype});
       break;
     case StepKind::kReduce:
       AddInputs(index, work);
       work.received = {written, accumulator_};
       break;
     case StepKind::kReceiveReduce:
-      work.received = {state.received, state.received_dtype};
+      work.received = {state.received.buffer, state.received_dtype};
       [[fallthrough]];
     case StepKind::kCopy:
       if (step.source == Buffer::kInput) {
@@ -270,11 +302,11 @@ void Execution::OnReduced(StepIndex index, ExecutionOutput& out) {
   const Step& step = spec_.plan->step(index);
   if (step.kind == StepKind::kSend) {
     if (!aborted_) {
-      QueueSend(index, state.slice, out);
+      QueueSend(index, state.slice.buffer, out);
     }
     return;
   }
-  Release(state.received);
+  Release(state.received, out);
   Complete(index, out);
 }
 
@@ -317,11 +349,12 @@ void Execution::AddOutputs(StepIndex index, ReduceWork& work) {
   StepState& state = steps_[index];
   const Step& step = spec_.plan->step(index);
   if (step.target == Buffer::kPartial) {
-    // The buffer that the frame was received into becomes the sum, unless it is of a narrower type.
-    state.slice = state.received.address != nullptr && state.received_dtype == accumulator_
-                      ? std::exchange(state.received, BufferView{})
+    // Scratch that the frame was received into becomes the sum, unless it is of a narrower type.
+    const bool is_ours = state.received.buffer.address != nullptr && !state.received.payload;
+    state.slice = is_ours && state.received_dtype == accumulator_
+                      ? std::exchange(state.received, Slice{})
                       : Allocate(index, accumulator_);
-    work.outputs.push_back({state.slice, accumulator_});
+    work.outputs.push_back({state.slice.buffer, accumulator_});
     return;
   }
   bool saves = false;
@@ -350,6 +383,11 @@ std::size_t Execution::ResultPlaces() const {
                                       spec_.locals.end(),
                                       [](const LocalTensor& local) { return local.in_place; });
   return static_cast<std::size_t>(in_place) + (spec_.shared_result.address != nullptr ? 1 : 0);
+}
+
+// What arrives finished is copied to its places, and not received straight into the only one.
+bool Execution::IsPublished() const {
+  return restorable_ || ResultPlaces() > 1;
 }
 
 BufferView Execution::Primary(StepIndex index) const {
@@ -385,7 +423,7 @@ void Execution::OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out) 
         break;
       case TokenKind::kSend:
         if (spec_.plan->step(index).source == Buffer::kInput) {
-          Release(steps_[index].slice);
+          Release(steps_[index].slice, out);
         }
         Complete(index, out);
         break;
@@ -393,7 +431,7 @@ void Execution::OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out) 
         OnReduced(index, out);
         break;
       case TokenKind::kPublish:
-        ReleaseReader(index);
+        ReleaseReader(index, out);
         break;
     }
   }
@@ -419,6 +457,10 @@ void Execution::RestoreIfQuiet(ExecutionOutput& out) {
     return;
   }
   restore_begun_ = true;
+  for (StepState& state : steps_) {
+    Release(state.slice, out);
+    Release(state.received, out);
+  }
   const std::uint64_t size = SizeOf(spec_.dtype);
   StepIndex index = 0;
   for (std::size_t i = 0; i < spec_.locals.size(); ++i) {

@@ -8,11 +8,11 @@
 //   kInput    the ranks' tensors. A send of a lone rank's input goes out of the segment itself
 //   (zero-copy); with several
 //             ranks the slice is summed first, fused into whatever else the step does.
-//   kPartial  slices of scratch, in the accumulator type: the buffer that a frame was received into
-//   becomes the sum and is sent on. kResult   the ranks' tensors (in place) and at most one shared
-//   copy. What other agents finished is received straight
-//             into place if the input need not be restored, else into a scratch slice that is
-//             published from.
+//   kPartial  slices of scratch, in the accumulator type
+//   kResult   the ranks' tensors (in place) and at most one shared copy
+//   frames    summed, published and sent on from where the transport keeps their payload, if it
+//             can be read there; else received into scratch, or straight into place if that is the
+//             only place and need not be restored.
 //
 // Undo: before an element of an in-place tensor that must be restorable is overwritten, it is
 // copied aside, slice by slice. After a failure the copies go back before the failure is told.
@@ -80,8 +80,7 @@ class Execution {
   // payload was dropped.
   bool OnArrival(Member peer,
                  std::uint32_t ordinal,
-                 ArrivalId arrival,
-                 std::uint64_t bytes,
+                 const ArrivedPayload& payload,
                  ExecutionOutput& out);
   // The end of a receive, send or work that carries a token of this execution.
   void OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out);
@@ -112,12 +111,17 @@ class Execution {
  private:
   enum class TokenKind : std::uint8_t { kReceive = 0, kSend = 1, kWork = 2, kPublish = 3 };
 
+  // A range's elements outside the tensors: in scratch, or where the transport keeps a payload.
+  struct Slice {
+    BufferView buffer;
+    std::optional<ArrivalId> payload;
+  };
+
   struct StepState {
     std::uint32_t waits = 0;    // dependencies not yet done
     std::uint32_t readers = 0;  // steps that will still read `slice`, plus publications
-    BufferView
-        slice;  // scratch that later steps read: partial sum, finished range, local sum to send
-    BufferView received;  // scratch a frame was received into, until it has been summed
+    Slice slice;     // what later steps read: partial sum, finished range, local sum to send
+    Slice received;  // what a frame brought, until it has been summed
     DType received_dtype = DType::kF32;
     std::optional<ArrivalId> arrival;
     bool receive_begun = false;
@@ -130,15 +134,17 @@ class Execution {
   std::uint64_t Token(StepIndex index, TokenKind kind) const;
   ElementCount Elements(StepIndex index) const;
   bool AllocateUndo();
-  BufferView Allocate(StepIndex index, DType dtype);
-  void Release(BufferView& scratch);
-  void ReleaseReader(StepIndex writer);
+  Slice Allocate(StepIndex index, DType dtype);
+  void Free(BufferView& scratch);
+  void Release(Slice& slice, ExecutionOutput& out);
+  void ReleaseReader(StepIndex writer, ExecutionOutput& out);
 
   void Ready(StepIndex index, ExecutionOutput& out);
   void Complete(StepIndex index, ExecutionOutput& out);
   void StartSend(StepIndex index, ExecutionOutput& out);
   void QueueSend(StepIndex index, BufferView payload, ExecutionOutput& out);
   void StartReceive(StepIndex index, ExecutionOutput& out);
+  bool KeepWhereItLies(StepIndex index, const ArrivedPayload& payload);
   void OnReceived(StepIndex index, ExecutionOutput& out);
   void StartReduce(StepIndex index, ExecutionOutput& out);
   void OnReduced(StepIndex index, ExecutionOutput& out);
@@ -153,6 +159,7 @@ class Execution {
   BufferView Primary(StepIndex index) const;
   BufferView RangeOf(BufferView tensor, StepIndex index) const;
   std::size_t ResultPlaces() const;
+  bool IsPublished() const;
   bool IsSum(StepIndex index) const;
   void RestoreIfQuiet(ExecutionOutput& out);
 

@@ -215,11 +215,7 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
   op.first_token = first_token;
   op.execution = std::move(execution);
   for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
-    op.execution->OnArrival(Member(frame.header.sender),
-                            frame.header.ordinal,
-                            frame.arrival,
-                            frame.header.payload_bytes,
-                            out);
+    op.execution->OnArrival(Member(frame.header.sender), frame.header.ordinal, frame.payload, out);
   }
   Flush(key, op, out);
   Settle(key, now);
@@ -300,7 +296,7 @@ void Job::FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint
   }
   op.failure = std::move(outcome);
   for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
-    Drop(frame.header, frame.arrival);
+    Drop(frame.header, frame.payload.id);
   }
   if (tell_members) {
     ToMembers(Header(FrameKind::kAbort, key), EncodeOutcome(*op.failure));

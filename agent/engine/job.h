@@ -36,7 +36,7 @@ struct CoreOptions {
   std::uint32_t slice_bytes = 256 * 1024;  // of one data frame; equal on all agents of a job
   std::uint32_t local_slice_bytes =
       256 * 1024;                            // of one piece of summing when there is no other agent
-  std::uint64_t window_bytes = 512 * 1024;  // handed to the transport per peer
+  std::uint64_t window_bytes = 512 * 1024;   // handed to the transport per peer
   Duration lease = std::chrono::seconds(3);  // a peer that is silent for longer is lost
   Duration default_timeout = std::chrono::seconds(300);
   Duration stall_report_after = std::chrono::seconds(5);
@@ -60,7 +60,7 @@ struct CoreContext {
 // A data frame that came before its op started.
 struct ParkedFrame {
   FrameHeader header;
-  ArrivalId arrival = 0;
+  ArrivedPayload payload;
 };
 
 struct WaitingFor {
@@ -159,7 +159,7 @@ class Job {
   void OnAnnounce(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
   void OnAbort(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
   void OnMemberFailed(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
-  void OnData(const FrameHeader& header, ArrivalId arrival, TimePoint now);
+  void OnData(const FrameHeader& header, const ArrivedPayload& payload, TimePoint now);
 
   Announce MakeAnnounce(const Op& op) const;
   void AnnounceOwn(const OpKey& key, Op& op);

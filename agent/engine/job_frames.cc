@@ -20,7 +20,7 @@ void Job::OnFrame(const FrameHeader& header,
   context_.peers.Heard(peers_[header.sender], now);
   if (header.kind == FrameKind::kData) {
     if (header.payload_bytes > 0) {
-      OnData(header, arrival, now);
+      OnData(header, {arrival, header.payload_bytes, body}, now);
     }
     return;
   }
@@ -42,21 +42,20 @@ void Job::OnFrame(const FrameHeader& header,
   Drop(header, arrival);
 }
 
-void Job::OnData(const FrameHeader& header, ArrivalId arrival, TimePoint now) {
+void Job::OnData(const FrameHeader& header, const ArrivedPayload& payload, TimePoint now) {
   const OpKey key{header.op, header.occurrence};
   const auto found = ops_.find(key);
   if (found == ops_.end() || found->second.failure) {
-    Drop(header, arrival);  // of an op that failed here
+    Drop(header, payload.id);  // of an op that failed here
     return;
   }
   Op& op = found->second;
   if (!op.execution) {
-    op.parked.push_back({header, arrival});  // bounded by the sender's window
+    op.parked.push_back({header, payload});  // bounded by the sender's window
     return;
   }
   ExecutionOutput out;
-  const bool fits = op.execution->OnArrival(
-      Member(header.sender), header.ordinal, arrival, header.payload_bytes, out);
+  const bool fits = op.execution->OnArrival(Member(header.sender), header.ordinal, payload, out);
   Flush(key, op, out);
   if (!fits) {
     context_.actions.emplace_back(

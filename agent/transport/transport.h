@@ -23,6 +23,14 @@ using TransferToken = std::uint64_t;
 // An arrived frame whose payload has not been taken yet; never reused.
 using ArrivalId = std::uint64_t;
 
+// A payload that has arrived and was not taken yet.
+struct ArrivedPayload {
+  ArrivalId id = 0;
+  std::uint64_t bytes = 0;
+  // Its bytes, valid until Receive or Drop; empty if only Receive can fetch them.
+  std::span<const std::byte> view;
+};
+
 struct TransportEvent {
   enum class Kind : std::uint8_t {
     kArrived,         // header, arrival; if payload_bytes > 0, exactly one Receive or Drop must follow

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,18 @@ class Regions {
 
  private:
   std::map<std::byte*, std::uint64_t> regions_;
+};
+
+// A region for as long as this or a copy lives.
+class LentRegion {
+ public:
+  LentRegion(Regions& regions, agent::BufferView view)
+      : address_(view.address, [&regions](std::byte* address) { regions.Remove(address); }) {
+    regions.Add(view);
+  }
+
+ private:
+  std::shared_ptr<std::byte> address_;
 };
 
 class SimMemory : public agent::Memory {

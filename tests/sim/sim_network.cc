@@ -152,7 +152,11 @@ void SimNetwork::Arrive(FrameId id) {
   }
   if (frame.header.payload_bytes > 0) {
     event.arrival = id;
-    event.inline_payload = frame.bytes;
+    if (!frame.bytes.empty()) {
+      event.inline_payload = frame.bytes;
+      frame.lent.emplace(
+          regions_, agent::BufferView{.address = frame.bytes.data(), .bytes = frame.bytes.size()});
+    }
     deliver_(to, std::move(event));
   } else {
     frames_.erase(found);
@@ -173,6 +177,7 @@ void SimNetwork::Receive(int at, const agent::ReceivePayload& receive) {
               std::to_string(receive.target.bytes));
   }
   frame.state = State::kReceiving;
+  frame.lent.reset();
   frame.target = receive.target;
   frame.receive_token = receive.token;
   queue_.After(Delay(), [this, id = receive.arrival] { Fetch(id); });
@@ -222,6 +227,7 @@ void SimNetwork::Drop(int at, agent::ArrivalId arrival) {
     return;
   }
   const LinkId link = found->second.link;
+  found->second.lent.reset();
   Frame dropped = std::move(found->second);
   frames_.erase(found);
   if (!dropped.send_done) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,7 +80,8 @@ class SimNetwork {
     FrameHeader header;
     agent::BufferView payload;
     std::vector<std::byte> body;
-    std::vector<std::byte> bytes;  // as they arrived, if inline
+    std::vector<std::byte> bytes;    // as they arrived, if inline
+    std::optional<LentRegion> lent;  // `bytes`, while the receiver may read them
     std::uint64_t checksum = 0;
     agent::TransferToken token = 0;
     bool is_inline = false;

@@ -12,6 +12,9 @@
 namespace maypole::agent {
 namespace {
 
+// Payloads are summed where UCX keeps them, in vectors of this many bytes at most.
+constexpr std::size_t kPayloadAlignment = 64;
+
 absl::Status UcxError(const char* what, ucs_status_t status, const UcxLogCapture& log) {
   return absl::InternalError(
       absl::StrCat("UCX: ", what, ": ", ucs_status_string(status), log.Suffix()));
@@ -104,8 +107,9 @@ absl::Status UcxWorker::OpenContext(const UcxSelection& selection, std::uint16_t
 absl::Status UcxWorker::OpenWorker(const UcxSelection& selection, std::uint16_t port) {
   UcxLogCapture log;
   ucp_worker_params_t params{};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  params.am_alignment = kPayloadAlignment;
   const ucs_status_t status = ucp_worker_create(context_, &params, &worker_);
   if (status == UCS_ERR_BUSY && selection.has_tcp && port != 0) {
     return absl::ResourceExhaustedError(

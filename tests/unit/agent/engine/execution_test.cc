@@ -136,17 +136,23 @@ class Group {
   struct Sent {
     std::uint32_t from = 0;
     QueuedSend send;
+    std::vector<std::byte> eager;  // what the transport took along; empty: the receiver fetches it
   };
 
   void Take(std::uint32_t m, ExecutionOutput& out) {
     for (const QueuedSend& send : out.sends) {
       const ArrivalId arrival = next_arrival_++;
-      sends_[arrival] = {m, send};
+      Sent& sent = sends_[arrival] = {m, send, {}};
+      if (random_() % 2 == 0) {
+        const std::byte* begin = send.payload.address;
+        sent.eager.assign(begin, begin + send.payload.bytes);
+        pending_.emplace_back([this, m, token = send.token] { Done(m, token); });
+      }
       pending_.emplace_back([this, m, send, arrival] {
         ExecutionOutput more;
         const std::uint32_t to = send.peer.value();
-        EXPECT_TRUE(
-            execution(to).OnArrival(Member(m), send.ordinal, arrival, send.payload.bytes, more));
+        EXPECT_TRUE(execution(to).OnArrival(
+            Member(m), send.ordinal, {arrival, send.payload.bytes, sends_[arrival].eager}, more));
         Take(to, more);
       });
     }
@@ -158,20 +164,30 @@ class Group {
         });
       } else if (const auto* receive = std::get_if<ReceivePayload>(&action)) {
         pending_.emplace_back([this, m, receive = *receive] {
-          const Sent sent = sends_.at(receive.arrival);
-          sends_.erase(receive.arrival);
+          const Sent sent = Taken(receive.arrival);
           ASSERT_EQ(receive.target.bytes, sent.send.payload.bytes);
-          std::memcpy(receive.target.address, sent.send.payload.address, receive.target.bytes);
+          const std::byte* bytes =
+              sent.eager.empty() ? sent.send.payload.address : sent.eager.data();
+          std::memcpy(receive.target.address, bytes, receive.target.bytes);
           Done(m, receive.token);
-          Done(sent.from, sent.send.token);
+          EndFetched(sent);
         });
       } else if (const auto* drop = std::get_if<DropPayload>(&action)) {
-        pending_.emplace_back([this, arrival = drop->arrival] {
-          const Sent sent = sends_.at(arrival);
-          sends_.erase(arrival);
-          Done(sent.from, sent.send.token);
-        });
+        pending_.emplace_back([this, arrival = drop->arrival] { EndFetched(Taken(arrival)); });
       }
+    }
+  }
+
+  Sent Taken(ArrivalId arrival) {
+    EXPECT_TRUE(sends_.contains(arrival)) << "taken twice";
+    Sent sent = std::move(sends_[arrival]);
+    sends_.erase(arrival);
+    return sent;
+  }
+
+  void EndFetched(const Sent& sent) {
+    if (sent.eager.empty()) {
+      Done(sent.from, sent.send.token);
     }
   }
 
@@ -223,6 +239,7 @@ TEST_P(ExecutionOfEachAlgorithmTest, GivesTheRightBitsInAnyOrderOfEvents) {
         while (group.StepOnce()) {
         }
         group.ExpectResults();
+        EXPECT_EQ(group.sends_waiting(), 0);
         EXPECT_EQ(group.scratch_in_use(), 0);
         ++seed;
       }
@@ -253,6 +270,9 @@ TEST_P(ExecutionOfEachAlgorithmTest, AbortedAnywhereItRestoresTheInputsOnceNothi
     while (group.StepOnce()) {
     }
     EXPECT_TRUE(group.InputsAreAsSubmitted(1)) << "after " << steps;
+    if (group.execution(0).aborted()) {
+      EXPECT_EQ(group.sends_waiting(), 0) << "after " << steps;
+    }
     EXPECT_EQ(group.scratch_in_use(), 0);
   }
 }
@@ -304,31 +324,31 @@ class ExecutionTest : public testing::Test {
 
 TEST_F(ExecutionTest, AFrameOfTheWrongSizeIsDropped) {
   const auto execution = Make(Ring());
-  EXPECT_FALSE(execution->OnArrival(Member(1), 0, 77, 15, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(1), 0, {77, 15, {}}, out_));
   EXPECT_EQ(Taken<DropPayload>().at(0).arrival, 77);
-  EXPECT_TRUE(execution->OnArrival(Member(1), 0, 78, 16, out_));
+  EXPECT_TRUE(execution->OnArrival(Member(1), 0, {78, 16, {}}, out_));
   EXPECT_EQ(Taken<ReceivePayload>().at(0).arrival, 78);
 }
 
 TEST_F(ExecutionTest, AFrameThatNoStepWaitsForIsDropped) {
   const auto execution = Make(Ring());
-  EXPECT_FALSE(execution->OnArrival(Member(1), 9, 77, 16, out_));
-  EXPECT_FALSE(execution->OnArrival(Member(0), 0, 78, 16, out_));
-  EXPECT_FALSE(execution->OnArrival(Member(1000), 0, 79, 16, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(1), 9, {77, 16, {}}, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(0), 0, {78, 16, {}}, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(1000), 0, {79, 16, {}}, out_));
   EXPECT_EQ(Taken<DropPayload>().size(), 3);
 }
 
 TEST_F(ExecutionTest, AFrameSentTwiceIsDroppedTheSecondTime) {
   const auto execution = Make(Ring());
-  EXPECT_TRUE(execution->OnArrival(Member(1), 0, 77, 16, out_));
-  EXPECT_FALSE(execution->OnArrival(Member(1), 0, 78, 16, out_));
+  EXPECT_TRUE(execution->OnArrival(Member(1), 0, {77, 16, {}}, out_));
+  EXPECT_FALSE(execution->OnArrival(Member(1), 0, {78, 16, {}}, out_));
   EXPECT_EQ(Taken<DropPayload>().at(0).arrival, 78);
 }
 
 TEST_F(ExecutionTest, AfterAnAbortFramesAreDroppedWithoutComplaint) {
   const auto execution = Make(Ring());
   execution->Abort(out_);
-  EXPECT_TRUE(execution->OnArrival(Member(1), 0, 77, 16, out_));
+  EXPECT_TRUE(execution->OnArrival(Member(1), 0, {77, 16, {}}, out_));
   EXPECT_EQ(Taken<DropPayload>().at(0).arrival, 77);
 }
 
@@ -359,7 +379,7 @@ TEST_F(ExecutionTest, ALoneAgentPutsNothingAside) {
 
 TEST_F(ExecutionTest, AnInputThatMayBeOverwrittenIsReceivedInto) {
   const auto execution = Make(Ring(), /*restorable=*/false);
-  execution->OnArrival(Member(1), 1, 77, 16, out_);
+  execution->OnArrival(Member(1), 1, {77, 16, {}}, out_);
   EXPECT_EQ(Taken<ReceivePayload>().at(0).target.address, tensor_.data());
   EXPECT_EQ(memory_.scratch_in_use(), 0);
 }
@@ -375,8 +395,8 @@ TEST_F(ExecutionTest, AFailedTransferIsTold) {
 TEST_F(ExecutionTest, AwaitsThePeersWhoseFramesAreMissing) {
   const auto execution = Make(Ring());
   EXPECT_EQ(execution->AwaitedPeers(), std::vector{Member(1)});
-  execution->OnArrival(Member(1), 0, 77, 16, out_);
-  execution->OnArrival(Member(1), 1, 78, 16, out_);
+  execution->OnArrival(Member(1), 0, {77, 16, {}}, out_);
+  execution->OnArrival(Member(1), 1, {78, 16, {}}, out_);
   EXPECT_TRUE(execution->AwaitedPeers().empty());
 }
 
@@ -392,7 +412,7 @@ TEST_F(ExecutionTest, APartialSumMayArriveBeforeItsTurn) {
            .after = {0, collective::kNoStep}},
       Step{.kind = StepKind::kReduce, .range = {0, 8}, .after = {1, collective::kNoStep}}};
   const auto execution = Make(schedule);
-  execution->OnArrival(Member(1), 0, 77, 32, out_);
+  execution->OnArrival(Member(1), 0, {77, 32, {}}, out_);
   const auto receives = Taken<ReceivePayload>();
   ASSERT_EQ(receives.size(), 1);
   execution->OnTokenDone(receives[0].token, true, out_);
