@@ -1,5 +1,6 @@
 #include "collective/builder.h"
 
+#include "collective/parts.h"
 #include "collective/slices.h"
 #include "common/check.h"
 
@@ -9,6 +10,7 @@ ScheduleBuilder::ScheduleBuilder(Algorithm algorithm, const Shape& shape)
     : shape_(shape), sends_(shape.members), receives_(shape.members) {
   MAYPOLE_CHECK(shape.members > 0 && shape.self.value() < shape.members);
   MAYPOLE_CHECK(shape.slice_elements > 0);
+  schedule_.collective = shape.collective;
   schedule_.algorithm = algorithm;
   schedule_.self = shape.self;
   schedule_.members = shape.members;
@@ -54,9 +56,15 @@ StepIndex ScheduleBuilder::Reduce(ElementRange range, Buffer target, After after
                 after);
 }
 
+StepIndex ScheduleBuilder::Copy(ElementRange range) {
+  return Append({.kind = StepKind::kCopy, .peer = shape_.self, .range = range}, {});
+}
+
 void ScheduleBuilder::CopyAll() {
-  for (const ElementRange slice : SlicesOf({0, shape_.elements}, shape_.slice_elements)) {
-    Append({.kind = StepKind::kCopy, .peer = shape_.self, .range = slice}, {});
+  for (const Part& part : PartsOf(shape_)) {
+    for (const ElementRange slice : SlicesOf(part.range, shape_.slice_elements)) {
+      Copy(slice);
+    }
   }
 }
 

@@ -27,6 +27,8 @@ class ScheduleBuilder {
       Buffer source, ElementRange range, Member peer, Buffer target, After after = {});
   StepIndex Reduce(ElementRange range, Buffer target, After after = {});
 
+  StepIndex Copy(ElementRange range);
+
   // The whole schedule of a single member: its own sum is the result, slice by slice.
   void CopyAll();
 

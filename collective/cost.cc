@@ -73,7 +73,66 @@ double TreeLoad(std::uint32_t members, double most) {
   }
 }
 
+// One way of a tree: down from the root, or up to it.
+Cost PredictRooted(
+    Algorithm algorithm, double bytes, double slice, std::uint32_t members, LinkModel link) {
+  const double others = members - 1;
+  const double slices = SlicesIn(bytes, slice);
+  const double piece = bytes / slices;
+  if (algorithm == Algorithm::kDirect) {
+    return Make(1, others * bytes, {1, others * slices, others * bytes}, link);
+  }
+  if (algorithm == Algorithm::kRing) {
+    const double messages = slices + others - 1;
+    return Make(members - 1, bytes, {others, messages, messages * piece}, link);
+  }
+  const auto height = static_cast<std::uint32_t>(std::bit_width(members - 1));
+  const double passes = members < 4 ? 1 : 2;
+  const double messages = (members == 3 ? 2 : 2.0 * height - 1) + passes * (slices - 1);
+  return Make(height, passes * bytes, {1.0 * height, messages, messages * piece}, link);
+}
+
+// Every member sends each other one block.
+Cost PredictBlocks(
+    Algorithm algorithm, double bytes, double slice, std::uint32_t members, LinkModel link) {
+  const std::uint32_t others = members - 1;
+  const std::uint32_t rounds = algorithm == Algorithm::kRing ? others : 1;
+  const double volume = others * bytes / members;
+  return Make(
+      rounds, volume, {1.0 * rounds, others * SlicesIn(bytes / members, slice), volume}, link);
+}
+
 }  // namespace
+
+Cost Predict(Collective collective,
+             Algorithm algorithm,
+             std::uint64_t bytes,
+             std::uint32_t members,
+             LinkModel link,
+             std::uint64_t slice_bytes) {
+  MAYPOLE_CHECK(members > 0 && link.bytes_per_second > 0 && slice_bytes > 0);
+  if (members == 1) {
+    return {};
+  }
+  const double size = static_cast<double>(bytes);
+  const double slice = static_cast<double>(slice_bytes);
+  switch (collective) {
+    case Collective::kAllReduce:
+      return PredictAllReduce(algorithm, bytes, members, link, slice_bytes);
+    case Collective::kReduceScatter:
+    case Collective::kAllGather:
+    case Collective::kAllToAll:
+      return PredictBlocks(algorithm, size, slice, members, link);
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+      return PredictRooted(algorithm, size, slice, members, link);
+    case Collective::kSendReceive:
+      return PredictRooted(algorithm, size, slice, 2, link);
+    case Collective::kBarrier:
+      break;
+  }
+  return {};
+}
 
 Cost PredictAllReduce(Algorithm algorithm,
                       std::uint64_t bytes,

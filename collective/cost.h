@@ -1,4 +1,4 @@
-// What an all-reduce costs by the latency-bandwidth model: a message of m bytes takes
+// What a collective costs by the latency-bandwidth model: a message of m bytes takes
 // latency + m / bandwidth.
 //
 // Pure; closed formulas for N bytes and P members, all with full-duplex links of the same kind.
@@ -21,6 +21,18 @@
 // both directions at once need half of it. A tree's first slice meets 4L-2 messages on its way, as
 // a parent takes two children one after the other; the slices after it come at the pace of the
 // busiest member. Summing costs nothing here, and contention does not exist: simulate.h has them.
+//
+// The other collectives, where bytes are those of the member that sends most:
+//
+//   collective        algorithm  rounds  bytes         seconds
+//   reduce-scatter,   ring       P-1     (P-1)/P N     (P-1) a + (P-1)/P N / b
+//   all-gather        direct     1       (P-1)/P N     a       + (P-1)/P N / b
+//   broadcast,        ring       P-1     N             (P-1) a + (N + (P-2) s) / b
+//   reduce            tree       L       2N (P<4: N)   L a     + (2L-1 + 2(S-1)) s / b
+//                     direct     1       (P-1) N       a       + (P-1) N / b
+//   all-to-all        direct     1       (P-1)/P N     a       + (P-1)/P N / b
+//   send/receive      direct     1       N             a       + N / b
+//
 // Sources: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
 // Computing 20(3), 1994; for each algorithm its header.
 #pragma once
@@ -54,6 +66,16 @@ Cost PredictAllReduce(Algorithm algorithm,
                       std::uint32_t members,
                       LinkModel link,
                       std::uint64_t slice_bytes = kDefaultSliceBytes);
+
+// The same for any collective. `bytes` of one rank's tensor, blocks equal; `algorithm` one that the
+// collective has (parts.h) but for kAuto, kHierarchical, and a tree of kReduceScatter or
+// kAllGather.
+Cost Predict(Collective collective,
+             Algorithm algorithm,
+             std::uint64_t bytes,
+             std::uint32_t members,
+             LinkModel link,
+             std::uint64_t slice_bytes = kDefaultSliceBytes);
 
 // A level of a hierarchy with groups of equal size, innermost first.
 struct LevelModel {

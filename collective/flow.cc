@@ -43,6 +43,12 @@ void Flow::Take(UnitIndex unit, Member peer) {
   copy.buffer = Buffer::kResult;
 }
 
+void Flow::Keep(Block units) {
+  for (UnitIndex unit = units.begin; unit < units.end; ++unit) {
+    builder_.Copy(copies_[unit].range);
+  }
+}
+
 void Flow::Send(Block units, Member peer) {
   for (UnitIndex unit = units.begin; unit < units.end; ++unit) {
     Send(unit, peer);

@@ -51,6 +51,9 @@ class Flow {
   // `peer` sends the finished unit.
   void Take(UnitIndex unit, Member peer);
 
+  // What this member has of these units is its own result too.
+  void Keep(Block units);
+
   void Send(Block units, Member peer);
   void Combine(Block units, Member peer, bool complete);
   void Take(Block units, Member peer);

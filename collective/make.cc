@@ -1,9 +1,12 @@
 #include "collective/make.h"
 
 #include "collective/direct.h"
+#include "collective/exchange.h"
 #include "collective/halving_doubling.h"
 #include "collective/hierarchical.h"
 #include "collective/naive.h"
+#include "collective/owned.h"
+#include "collective/parts.h"
 #include "collective/ring.h"
 #include "collective/tree.h"
 #include "common/check.h"
@@ -11,7 +14,12 @@
 namespace maypole::collective {
 
 Schedule MakeSchedule(Algorithm algorithm, const Shape& shape) {
-  MAYPOLE_CHECK(algorithm != Algorithm::kAuto);
+  MAYPOLE_CHECK(algorithm != Algorithm::kAuto && IsAvailable(shape.collective, algorithm));
+  const bool is_all_reduce = shape.parts.empty() || (shape.parts.front().from == kEverybody &&
+                                                     shape.parts.front().to == kEverybody);
+  if (!is_all_reduce) {
+    return algorithm == Algorithm::kDirect ? MakeExchange(shape) : MakeOwned(algorithm, shape);
+  }
   switch (algorithm) {
     case Algorithm::kAuto:
     case Algorithm::kRing:

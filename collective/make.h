@@ -7,8 +7,8 @@
 
 namespace maypole::collective {
 
-// `algorithm` is not kAuto (select.h decides that), and kHierarchical only where
-// HierarchyProblem(shape) is empty. A shape without elements has no steps.
+// `algorithm` is not kAuto (select.h decides that), one that the collective has (IsAvailable), and
+// kHierarchical only where HierarchyProblem(shape) is empty. A shape without elements has no steps.
 Schedule MakeSchedule(Algorithm algorithm, const Shape& shape);
 
 // The schedules of all members, for the verifier, the simulator and people; shape.self is ignored.

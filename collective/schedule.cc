@@ -34,16 +34,6 @@ std::string_view Name(Algorithm algorithm) {
   return "unknown";
 }
 
-std::string_view Name(Collective collective) {
-  switch (collective) {
-    case Collective::kAllReduce:
-      return "all_reduce";
-    case Collective::kBarrier:
-      return "barrier";
-  }
-  return "unknown";
-}
-
 ElementRange ChunkOf(ElementCount elements, std::uint32_t members, std::uint32_t index) {
   MAYPOLE_CHECK(members > 0 && index < members);
   ElementCount size = elements / members + (elements % members != 0 ? 1 : 0);

@@ -1,5 +1,8 @@
 #include "collective/select.h"
 
+#include "collective/cost.h"
+#include "collective/parts.h"
+
 namespace maypole::collective {
 
 Choice Select(Collective collective,
@@ -13,15 +16,24 @@ Choice Select(Collective collective,
   if (collective == Collective::kBarrier || bytes == 0 || members <= 1) {
     return {Algorithm::kDirect, "direct: nothing to send"};
   }
-  if (dtype == DType::kF16 || dtype == DType::kBF16) {
+  if (collective == Collective::kAllToAll || collective == Collective::kSendReceive) {
+    return {Algorithm::kDirect, "direct: every element has one way to go"};
+  }
+  const bool has_root = HasRoot(collective);
+  if ((dtype == DType::kF16 || dtype == DType::kBF16) && Sums(collective) && !has_root) {
     return {Algorithm::kDirect,
             "direct: " + std::string(Name(dtype)) + " is summed in f32 and rounded once"};
   }
   if (bytes <= kDirectMaxBytes) {
-    return {Algorithm::kDirect,
-            "direct: " + std::to_string(bytes) + " bytes are at most " +
-                std::to_string(kDirectMaxBytes) + ", so latency counts: 2 rounds, not " +
-                std::to_string(2 * (members - 1))};
+    const Algorithm quick = has_root ? Algorithm::kTree : Algorithm::kDirect;
+    const auto rounds = [&](Algorithm algorithm) {
+      return std::to_string(
+          Predict(collective, algorithm, bytes, members, {.bytes_per_second = 1}).rounds);
+    };
+    return {quick,
+            std::string(Name(quick)) + ": " + std::to_string(bytes) + " bytes are at most " +
+                std::to_string(kDirectMaxBytes) + ", so latency counts: rounds of messages are " +
+                rounds(quick) + ", not " + rounds(Algorithm::kRing)};
   }
   return {Algorithm::kRing,
           "ring: " + std::to_string(bytes) + " bytes are more than " +

@@ -20,8 +20,10 @@ struct Choice {
   std::string reason;                      // for a person
 };
 
-// `bytes` of the tensor in its own type. A `hint` other than kAuto is followed. Half types are
-// summed directly at any size: their partial sums would travel the ring in twice the bytes.
+// `bytes` of the tensor in its own type. A `hint` other than kAuto, which the collective has, is
+// followed. Half types are all-reduced and reduce-scattered directly at any size: their partial
+// sums would travel the ring in twice the bytes. Broadcast and reduce go along a tree where the
+// others go directly, as the root's link would carry P-1 tensors.
 Choice Select(
     Collective collective, std::uint64_t bytes, std::uint32_t members, DType dtype, Algorithm hint);
 

@@ -16,8 +16,12 @@ std::string Place(Buffer buffer, ElementRange range) {
   return out.str();
 }
 
-std::vector<ElementCount> BordersOf(std::span<const Schedule> schedules) {
+std::vector<ElementCount> BordersOf(std::span<const Schedule> schedules,
+                                    std::span<const Part> parts) {
   std::vector<ElementCount> borders = {0, schedules.front().elements};
+  for (const Part& part : parts) {
+    borders.push_back(part.range.begin);
+  }
   for (const Schedule& schedule : schedules) {
     for (const Step& step : schedule.steps) {
       borders.push_back(step.range.begin);
@@ -33,17 +37,23 @@ std::vector<ElementCount> BordersOf(std::span<const Schedule> schedules) {
 
 SymbolicMemory::SymbolicMemory(const StepGraph& graph,
                                SumTable& sums,
-                               std::span<const Schedule> schedules)
+                               std::span<const Schedule> schedules,
+                               std::span<const Part> parts)
     : graph_(graph),
       sums_(sums),
+      parts_(parts),
       members_(static_cast<std::uint32_t>(schedules.size())),
-      borders_(BordersOf(schedules)),
+      borders_(BordersOf(schedules, parts)),
       cells_(members_ * kBuffers * (borders_.size() - 1)),
       position_(graph.size()),
       visited_(graph.size()) {
-  for (std::uint32_t member = 0; member < members_; ++member) {
-    for (std::size_t piece = 0; piece + 1 < borders_.size(); ++piece) {
-      cells_[IndexOf(Member(member), Buffer::kInput, piece)].value = sums_.InputOf(member);
+  for (std::size_t piece = 0, part = 0; piece + 1 < borders_.size(); ++piece) {
+    part += borders_[piece] == parts_[part].range.end ? 1 : 0;
+    part_of_.push_back(part);
+    for (std::uint32_t member = 0; member < members_; ++member) {
+      if (parts_[part].ComesFrom(member)) {
+        cells_[IndexOf(Member(member), Buffer::kInput, piece)].value = sums_.InputOf(member);
+      }
     }
   }
 }
@@ -118,7 +128,7 @@ std::string SymbolicMemory::CheckRead(NodeId node, Buffer buffer, std::size_t pi
            ", which nothing has written";
   }
   const NodeId finisher = CellOf(member, Buffer::kResult, piece).writer;
-  if (buffer == Buffer::kInput && finisher != kNoNode) {
+  if (buffer == Buffer::kInput && finisher != kNoNode && PartOf(piece).is_sum()) {
     return graph_.Describe(node) + " reads " + Place(buffer, RangeOf(piece)) + " although " +
            graph_.Describe(finisher) + " may have written the result in its place";
   }
@@ -160,11 +170,30 @@ std::string SymbolicMemory::CheckWrite(NodeId node, std::size_t piece, SumId val
     return graph_.Describe(node) + " writes " + Place(target, RangeOf(piece)) + " again after " +
            graph_.Describe(cell.writer);
   }
-  if (!sums_.Complete(value)) {
-    return graph_.Describe(node) + " writes a sum to " + Place(target, RangeOf(piece)) +
-           " that is not complete: " + sums_.Text(value) + " " + sums_.Defect(value);
+  if (std::string problem = CheckFinished(node, piece, value); !problem.empty()) {
+    return problem;
   }
-  return CheckOverwrite(node, Buffer::kInput, piece);
+  return PartOf(piece).is_sum() ? CheckOverwrite(node, Buffer::kInput, piece) : "";
+}
+
+std::string SymbolicMemory::CheckFinished(NodeId node, std::size_t piece, SumId value) const {
+  const Part& part = PartOf(piece);
+  const auto writes = [&](const std::string& what) {
+    return graph_.Describe(node) + " writes " + what + " to " +
+           Place(Buffer::kResult, RangeOf(piece));
+  };
+  if (!part.GoesTo(graph_.MemberOf(node).value())) {
+    return writes("what is for member " + std::to_string(part.to) + " alone");
+  }
+  if (!part.is_sum()) {
+    return value == sums_.InputOf(part.from)
+               ? ""
+               : writes("not the input of member " + std::to_string(part.from) + " but " +
+                        sums_.Text(value));
+  }
+  return sums_.Complete(value) ? ""
+                               : writes("a sum that is not complete") + ": " + sums_.Text(value) +
+                                     " " + sums_.Defect(value);
 }
 
 std::string SymbolicMemory::CheckOverwrite(NodeId node, Buffer buffer, std::size_t piece) {
@@ -223,12 +252,13 @@ std::string SymbolicMemory::CheckResults() const {
     for (std::size_t piece = 0; piece + 1 < borders_.size(); ++piece) {
       const Cell& result = CellOf(Member(member), Buffer::kResult, piece);
       const std::string place = Place(Buffer::kResult, RangeOf(piece));
-      if (result.writer == kNoNode) {
+      if (result.writer == kNoNode && PartOf(piece).GoesTo(member)) {
         return "member " + std::to_string(member) + " never writes " + place;
       }
-      if (result.value != ResultOf(piece)) {
-        return "members 0 and " + std::to_string(member) + " end with different sums in " + place +
-               ": " + sums_.Text(ResultOf(piece)) + " and " + sums_.Text(result.value);
+      if (result.writer != kNoNode && result.value != ResultOf(piece)) {
+        return "members " + std::to_string(FirstTaker(piece).value()) + " and " +
+               std::to_string(member) + " end with different sums in " + place + ": " +
+               sums_.Text(ResultOf(piece)) + " and " + sums_.Text(result.value);
       }
       const Cell& partial = CellOf(Member(member), Buffer::kPartial, piece);
       if (partial.writer != kNoNode && partial.readers.empty()) {

@@ -18,8 +18,11 @@ namespace maypole::collective {
 
 class SymbolicMemory {
  public:
-  // `graph` and `sums` must outlive this object.
-  SymbolicMemory(const StepGraph& graph, SumTable& sums, std::span<const Schedule> schedules);
+  // All must outlive this object.
+  SymbolicMemory(const StepGraph& graph,
+                 SumTable& sums,
+                 std::span<const Schedule> schedules,
+                 std::span<const Part> parts);
 
   // Executes the next step of a valid order, in which a receive comes right after its send. Returns
   // the problem, or an empty text.
@@ -31,9 +34,9 @@ class SymbolicMemory {
   // The borders between which all elements fare alike, ascending.
   const std::vector<ElementCount>& borders() const { return borders_; }
 
-  // The sum that ends in kResult from borders()[piece] on, at member 0.
+  // The sum that ends in kResult from borders()[piece] on, at the first member that gets it.
   SumId ResultOf(std::size_t piece) const {
-    return CellOf(Member(0), Buffer::kResult, piece).value;
+    return CellOf(FirstTaker(piece), Buffer::kResult, piece).value;
   }
 
  private:
@@ -52,6 +55,12 @@ class SymbolicMemory {
 
   Pieces PiecesOf(ElementRange range) const;
 
+  const Part& PartOf(std::size_t piece) const { return parts_[part_of_[piece]]; }
+
+  Member FirstTaker(std::size_t piece) const {
+    return Member(PartOf(piece).to == kEverybody ? 0 : PartOf(piece).to);
+  }
+
   ElementRange RangeOf(std::size_t piece) const { return {borders_[piece], borders_[piece + 1]}; }
 
   std::size_t IndexOf(Member member, Buffer buffer, std::size_t piece) const;
@@ -64,6 +73,7 @@ class SymbolicMemory {
   std::string CheckRead(NodeId node, Buffer buffer, std::size_t piece) const;
   std::string Write(NodeId node, const std::vector<SumId>& values);
   std::string CheckWrite(NodeId node, std::size_t piece, SumId value);
+  std::string CheckFinished(NodeId node, std::size_t piece, SumId value) const;
   std::string CheckOverwrite(NodeId node, Buffer buffer, std::size_t piece);
 
   // Whether `before` is over when `after` begins, in every execution.
@@ -71,8 +81,10 @@ class SymbolicMemory {
 
   const StepGraph& graph_;
   SumTable& sums_;
+  std::span<const Part> parts_;
   std::uint32_t members_;
   std::vector<ElementCount> borders_;
+  std::vector<std::size_t> part_of_;  // by piece
   std::vector<Cell> cells_;
   std::vector<SumId> message_;           // what the last send read
   std::vector<std::uint32_t> position_;  // of each executed node in the order, from 1

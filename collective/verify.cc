@@ -3,6 +3,7 @@
 #include <sstream>
 #include <utility>
 
+#include "collective/parts.h"
 #include "collective/print.h"
 #include "collective/step_graph.h"
 #include "collective/sum_table.h"
@@ -49,11 +50,27 @@ std::string BufferProblem(const Step& step) {
   return "";
 }
 
-std::string StepProblem(const Schedule& schedule, StepIndex index) {
+std::string CheckParts(const Schedule& schedule, std::span<const Part> parts) {
+  ElementCount end = 0;
+  for (const Part& part : parts) {
+    const bool is_known = (part.from == kEverybody || part.from < schedule.members) &&
+                          (part.to == kEverybody || part.to < schedule.members);
+    if (part.range.begin != end || part.range.empty() || !is_known) {
+      return "the parts are not in order, or of members that do not exist";
+    }
+    end = part.range.end;
+  }
+  return end == schedule.elements ? "" : "the parts do not hold all elements";
+}
+
+std::string StepProblem(const Schedule& schedule, std::span<const Part> parts, StepIndex index) {
   const Step& step = schedule.steps[index];
   if (step.range.begin >= step.range.end || step.range.end > schedule.elements) {
     return "has a range that is empty or not inside " + std::to_string(schedule.elements) +
            " elements";
+  }
+  if (step.range.end > PartAt(parts, step.range.begin).range.end) {
+    return "has a range that reaches beyond its part";
   }
   if (IsMessage(step.kind) &&
       (step.peer.value() >= schedule.members || step.peer == schedule.self)) {
@@ -67,12 +84,12 @@ std::string StepProblem(const Schedule& schedule, StepIndex index) {
   return BufferProblem(step);
 }
 
-std::string CheckSteps(const Schedule& schedule) {
+std::string CheckSteps(const Schedule& schedule, std::span<const Part> parts) {
   std::vector<std::uint32_t> sends(schedule.members);
   std::vector<std::uint32_t> receives(schedule.members);
   for (StepIndex index = 0; index < schedule.steps.size(); ++index) {
     const Step& step = schedule.steps[index];
-    std::string problem = StepProblem(schedule, index);
+    std::string problem = StepProblem(schedule, parts, index);
     if (problem.empty() && IsMessage(step.kind)) {
       auto& count = step.kind == StepKind::kSend ? sends : receives;
       if (step.ordinal != count[step.peer.value()]++) {
@@ -87,7 +104,7 @@ std::string CheckSteps(const Schedule& schedule) {
   return "";
 }
 
-std::string CheckMessages(const StepGraph& graph) {
+std::string CheckMessages(const StepGraph& graph, std::span<const Part> parts) {
   for (NodeId node = 0; node < graph.size(); ++node) {
     const Step& step = graph.StepOf(node);
     const NodeId partner = graph.PartnerOf(node);
@@ -101,7 +118,8 @@ std::string CheckMessages(const StepGraph& graph) {
       return graph.Describe(node) + " and " + graph.Describe(partner) + " have different ranges";
     }
     const bool finished_in = step.kind == StepKind::kReceive && step.target == Buffer::kResult;
-    const bool finished_out = graph.StepOf(partner).source == Buffer::kResult;
+    const bool finished_out = graph.StepOf(partner).source == Buffer::kResult ||
+                              !PartAt(parts, step.range.begin).is_sum();
     if (step.kind != StepKind::kSend && finished_in != finished_out) {
       return graph.Describe(node) + " takes " + (finished_in ? "unfinished" : "finished") +
              " elements from " + graph.Describe(partner);
@@ -207,7 +225,10 @@ std::vector<SumOrder> DescribeSums(const SymbolicMemory& memory, const SumTable&
 }
 
 // Runs everything symbolically. `verdict` holds the problem or the sums afterwards.
-void Execute(const StepGraph& graph, std::span<const Schedule> schedules, Verdict& verdict) {
+void Execute(const StepGraph& graph,
+             std::span<const Schedule> schedules,
+             std::span<const Part> parts,
+             Verdict& verdict) {
   Ordering ordering(graph);
   const std::vector<NodeId> order = ordering.Run();
   if (order.size() < graph.size()) {
@@ -215,7 +236,7 @@ void Execute(const StepGraph& graph, std::span<const Schedule> schedules, Verdic
     return;
   }
   SumTable sums(static_cast<std::uint32_t>(schedules.size()));
-  SymbolicMemory memory(graph, sums, schedules);
+  SymbolicMemory memory(graph, sums, schedules, parts);
   for (const NodeId node : order) {
     verdict.problem = memory.Execute(node);
     if (!verdict.problem.empty()) {
@@ -230,17 +251,25 @@ void Execute(const StepGraph& graph, std::span<const Schedule> schedules, Verdic
 
 }  // namespace
 
-Verdict VerifySchedules(std::span<const Schedule> schedules) {
+Verdict VerifySchedules(std::span<const Schedule> schedules, std::span<const Part> parts) {
   Verdict verdict;
   verdict.problem = CheckHeads(schedules);
+  std::vector<Part> all_reduce;
+  if (verdict.problem.empty() && parts.empty()) {
+    all_reduce = PartsOf(Shape{.elements = schedules.front().elements});
+    parts = all_reduce;
+  }
+  if (verdict.problem.empty()) {
+    verdict.problem = CheckParts(schedules.front(), parts);
+  }
   for (std::size_t member = 0; member < schedules.size() && verdict.problem.empty(); ++member) {
-    verdict.problem = CheckSteps(schedules[member]);
+    verdict.problem = CheckSteps(schedules[member], parts);
   }
   if (verdict.problem.empty()) {
     const StepGraph graph(schedules);
-    verdict.problem = CheckMessages(graph);
+    verdict.problem = CheckMessages(graph, parts);
     if (verdict.problem.empty()) {
-      Execute(graph, schedules, verdict);
+      Execute(graph, schedules, parts, verdict);
     }
   }
   verdict.ok = verdict.problem.empty();

@@ -11,9 +11,22 @@
 #include "collective/make.h"
 #include "collective/print.h"
 #include "tests/unit/collective/algorithms.h"
+#include "tests/unit/collective/layouts.h"
 
 namespace maypole::collective {
 namespace {
+
+void ExpectGolden(const std::string& name, const std::string& printed) {
+  const std::string path = std::string(MAYPOLE_GOLDEN_DIR) + "/" + name + ".txt";
+  if (std::getenv("MAYPOLE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << printed;
+  }
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path << " does not exist";
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(printed, golden.str());
+}
 
 class GoldenSchedule : public testing::TestWithParam<std::tuple<Algorithm, std::uint32_t>> {};
 
@@ -28,18 +41,10 @@ TEST_P(GoldenSchedule, IsPrintedAsReviewed) {
   // pages.
   const ElementCount elements = 2 * members + 1;
   const ElementCount slice_elements = CutsChunks(algorithm) ? 2 : (elements + 1) / 2;
-  const std::string printed = Print(MakeSchedules(
-      algorithm, {.members = members, .elements = elements, .slice_elements = slice_elements}));
-  const std::string path = std::string(MAYPOLE_GOLDEN_DIR) + "/" + std::string(Name(algorithm)) +
-                           "_p" + std::to_string(members) + ".txt";
-  if (std::getenv("MAYPOLE_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << printed;
-  }
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path << " does not exist";
-  std::ostringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(printed, golden.str());
+  ExpectGolden(std::string(Name(algorithm)) + "_p" + std::to_string(members),
+               Print(MakeSchedules(
+                   algorithm,
+                   {.members = members, .elements = elements, .slice_elements = slice_elements})));
 }
 
 INSTANTIATE_TEST_SUITE_P(All,
@@ -47,6 +52,21 @@ INSTANTIATE_TEST_SUITE_P(All,
                          testing::Combine(testing::ValuesIn(kFlatAlgorithms),
                                           testing::Range(1U, 6U)),
                          NameOf);
+
+// Three members, of which the first has two ranks that are no neighbours.
+TEST(GoldenMoves, ArePrintedAsReviewed) {
+  for (const Collective collective : kMoves) {
+    const Layout layout = {
+        .collective = collective, .elements = 8, .root = 1, .peer = 2, .placement = Dealt(4, 3)};
+    for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect, Algorithm::kTree}) {
+      if (IsAvailable(collective, algorithm) &&
+          !(HasBlocks(collective) && algorithm == Algorithm::kTree)) {
+        ExpectGolden(std::string(Name(collective)) + "_" + std::string(Name(algorithm)),
+                     Print(MakeSchedules(algorithm, ShapeOf(layout, 3, 4))));
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace maypole::collective

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collective/parts.h"
+
 namespace maypole::collective {
 namespace {
 
@@ -33,12 +35,33 @@ TEST(Selection, TakesTheRingAboveTheLimitOnly) {
   EXPECT_THAT(Chosen(kDirectMaxBytes + 1).reason, HasSubstr("262145 bytes"));
 }
 
-TEST(Selection, NeverLeavesTheChoiceOpen) {
-  for (const auto collective : {Collective::kAllReduce, Collective::kBarrier}) {
+TEST(Selection, SendsSmallTensorsOfARootAlongATreeAndLargeOnesDownAChain) {
+  for (const auto collective : {Collective::kBroadcast, Collective::kReduce}) {
+    const auto choose = [&](std::uint64_t bytes) {
+      return Select(collective, bytes, 8, DType::kBF16, Algorithm::kAuto);
+    };
+    EXPECT_EQ(choose(kDirectMaxBytes).algorithm, Algorithm::kTree);
+    EXPECT_THAT(choose(kDirectMaxBytes).reason, HasSubstr("are 3, not 7"));
+    EXPECT_EQ(choose(kDirectMaxBytes + 1).algorithm, Algorithm::kRing);
+  }
+}
+
+TEST(Selection, GathersHalfTypesByTheRingSinceNothingIsSummed) {
+  const auto algorithm = [](Collective collective) {
+    return Select(collective, 1 << 30, 4, DType::kF16, Algorithm::kAuto).algorithm;
+  };
+  EXPECT_EQ(algorithm(Collective::kAllGather), Algorithm::kRing);
+  EXPECT_EQ(algorithm(Collective::kReduceScatter), Algorithm::kDirect);
+}
+
+TEST(Selection, NeverLeavesTheChoiceOpenAndTakesWhatThereIs) {
+  for (std::size_t number = 0; number < kCollectiveCount; ++number) {
+    const auto collective = static_cast<Collective>(number);
     for (const std::uint32_t members : {1U, 2U, 64U}) {
       for (const std::uint64_t bytes : {0U, 1U, 1U << 30}) {
         const Choice choice = Select(collective, bytes, members, DType::kI64, Algorithm::kAuto);
         EXPECT_NE(choice.algorithm, Algorithm::kAuto);
+        EXPECT_TRUE(IsAvailable(collective, choice.algorithm));
         EXPECT_FALSE(choice.reason.empty());
       }
     }
