@@ -116,7 +116,8 @@ void Declare(daemon::Options& options, AgentOptions& agent) {
   SliceBytes(options,
              "slice-bytes",
              &agent.core.slice_bytes,
-             "one data frame between agents; equal on all agents of a job");
+             "one data frame between agents where no tuning table says otherwise; the first member of a "
+             "job decides for all");
   SliceBytes(options,
              "local-slice-bytes",
              &agent.core.local_slice_bytes,

@@ -34,6 +34,22 @@ std::string_view Name(Algorithm algorithm) {
   return "unknown";
 }
 
+std::optional<Algorithm> AlgorithmFromName(std::string_view name) {
+  const auto found = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](Algorithm algorithm) {
+    return Name(algorithm) == name;
+  });
+  return found == kAlgorithms.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<Collective> CollectiveFromName(std::string_view name) {
+  for (std::size_t number = 0; number < kCollectiveCount; ++number) {
+    if (Name(static_cast<Collective>(number)) == name) {
+      return static_cast<Collective>(number);
+    }
+  }
+  return std::nullopt;
+}
+
 ElementRange ChunkOf(ElementCount elements, std::uint32_t members, std::uint32_t index) {
   MAYPOLE_CHECK(members > 0 && index < members);
   ElementCount size = elements / members + (elements % members != 0 ? 1 : 0);

@@ -33,6 +33,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -157,6 +158,9 @@ constexpr std::string_view Name(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return number < kNames.size() ? kNames[number] : "unknown";
 }
+
+std::optional<Algorithm> AlgorithmFromName(std::string_view name);  // of kAlgorithms; kAuto is none
+std::optional<Collective> CollectiveFromName(std::string_view name);
 
 // Chunk `index` of `elements` cut into `members` parts of q = ceil(elements / members): [min(E, index*q), min(E, (index+1)*q)),
 // possibly empty. From q = 8192 on, q is rounded up to a multiple of 64 elements, so that chunks begin where cache

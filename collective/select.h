@@ -1,30 +1,38 @@
-// Which algorithm an op uses, and why.
+// Which algorithm and slice size an op uses, and why.
 //
-// Pure, and the same on every member: all that it looks at is part of what the members agree on
-// before an op starts.
+// Pure, and cheap enough for every op. Members may hold different tables for a moment; the first
+// member's choice counts and travels in its announce (proto/announce.h).
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "collective/schedule.h"
+#include "collective/tuning.h"
 #include "common/dtype.h"
 
 namespace maypole::collective {
 
-// Up to this size the 2(P-1) latencies of the ring outweigh the incast of direct.
+// Where no table says anything: up to this size the 2(P-1) latencies of the ring outweigh the
+// incast of direct.
 inline constexpr std::uint64_t kDirectMaxBytes = 256 * 1024;
 
 struct Choice {
   Algorithm algorithm = Algorithm::kRing;  // never kAuto
-  std::string reason;                      // for a person
+  std::uint64_t slice_bytes = 0;           // 0: as the agents are set
+  const TuningRow* row = nullptr;          // of `table`, if one decided
+  std::string_view reason;                 // for a person; as long as the table lives
 };
 
-// `bytes` of the tensor in its own type. A `hint` other than kAuto, which the collective has, is
-// followed. Half types are all-reduced and reduce-scattered directly at any size: their partial
-// sums would travel the ring in twice the bytes. Broadcast and reduce go along a tree where the
-// others go directly, as the root's link would carry P-1 tensors.
-Choice Select(
-    Collective collective, std::uint64_t bytes, std::uint32_t members, DType dtype, Algorithm hint);
+// `bytes` of the tensor in its own type. What decides, in this order: a `hint` other than kAuto; a
+// rule of the operator; for half types that are all-reduced or reduce-scattered direct at any size,
+// as their partial sums would travel the ring in twice the bytes; the model; kDirectMaxBytes, below
+// which broadcast and reduce go along a tree, as the root's link would carry P-1 tensors.
+Choice Select(Collective collective,
+              std::uint64_t bytes,
+              std::uint32_t members,
+              DType dtype,
+              Algorithm hint,
+              const TuningTable& table = {});
 
 }  // namespace maypole::collective

@@ -1,11 +1,14 @@
-// Which algorithm and slice size is fastest from which size on, by the cost model.
+// Which algorithm and slice size an op of which size uses, what it should take, and why.
 //
-// Pure: equal links give equal tables, so members who were given the same costs choose alike. Not
-// in use while no costs are known: select.h is the rule then.
+// Pure: equal costs give equal tables. The coordinator makes one table per job from measured links
+// (server/tuner.h) and publishes it; the agents only look things up (select.h).
+// A row covers at most one octave of sizes, so that what is learned about one size corrects the
+// sizes near it and no others.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,22 +18,67 @@
 
 namespace maypole::collective {
 
+inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
 struct TuningRow {
   Collective collective = Collective::kAllReduce;
   std::uint64_t bytes_begin = 0;  // of the tensor, in [begin, end)
-  std::uint64_t bytes_end = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t bytes_end = kNoLimit;
   Algorithm algorithm = Algorithm::kRing;
-  std::uint64_t slice_bytes = kDefaultSliceBytes;
-  double seconds = 0;  // predicted at `seconds_at`, the smallest modelled size in the range
+  std::uint64_t slice_bytes = 0;  // 0: as the agents are set
+  double seconds = 0;             // predicted at `seconds_at`; 0: nothing is predicted
   std::uint64_t seconds_at = 0;
-  std::string reason;  // for a person
+  double seconds_per_byte = 0;  // beyond `seconds_at`, inside the row
+  bool is_rule = false;         // of the operator, not of the model
+  std::string reason;           // for a person
+
+  // 0 if nothing is predicted.
+  double SecondsFor(std::uint64_t bytes) const;
+
+  friend bool operator==(const TuningRow&, const TuningRow&) = default;
 };
 
 struct TuningTable {
-  std::vector<TuningRow> rows;  // by collective, then ascending, without gaps
+  std::uint32_t version = 0;    // within a job; only grows
+  std::vector<TuningRow> rows;  // by collective, then ascending, without overlap
 
-  // Null if there is no row for the collective.
+  // Null if no row covers it: then select.h has a rule of its own.
   const TuningRow* Find(Collective collective, std::uint64_t bytes) const;
+
+  friend bool operator==(const TuningTable&, const TuningTable&) = default;
+};
+
+// What the operator wants for [begin, end) whatever the model says.
+struct TuningRule {
+  Collective collective = Collective::kAllReduce;
+  std::uint64_t bytes_begin = 0;
+  std::uint64_t bytes_end = kNoLimit;
+  Algorithm algorithm = Algorithm::kRing;
+  std::uint64_t slice_bytes = 0;  // 0: not said
+  std::string origin;             // "rules.toml, line 3"
+};
+
+// What measurement taught: an algorithm takes `factor` times as long as the formula says, for sizes
+// from half of `bytes` to twice as many.
+struct Correction {
+  Collective collective = Collective::kAllReduce;
+  Algorithm algorithm = Algorithm::kRing;
+  std::uint64_t bytes = 0;
+  double factor = 1;
+};
+
+struct MeasuredLinks {
+  LinkModel ring;                  // the worst link between neighbours in the ring
+  LinkModel any;                   // the worst between any two members
+  std::vector<LevelModel> levels;  // of the job's hierarchy; empty if it has none
+};
+
+struct TuningInput {
+  std::uint32_t members = 1;           // > 0
+  std::optional<MeasuredLinks> links;  // absent: only rules give rows
+  bool has_levels = false;             // the members can run kHierarchical
+  std::span<const TuningRule> rules = {};
+  std::span<const Correction> corrections = {};
 };
 
 // Of algorithms whose predicted times differ by less, the one that stresses a network least wins:
@@ -38,9 +86,19 @@ struct TuningTable {
 // not know).
 inline constexpr double kTie = 0.03;
 
-// For `members` > 0 on links of one kind. `levels`, where known, are a hierarchy of all of them.
+// Rules first, the model in their gaps. A rule for kHierarchical counts only with levels.
+TuningTable MakeTuningTable(const TuningInput& input);
+
+// For links that are all of one kind.
 TuningTable MakeTuningTable(std::uint32_t members,
                             LinkModel link,
                             std::span<const LevelModel> levels = {});
+
+// The factor by which the formula is to be multiplied: of the nearest correction that reaches
+// `bytes`, else 1.
+double CorrectionFor(std::span<const Correction> corrections,
+                     Collective collective,
+                     Algorithm algorithm,
+                     std::uint64_t bytes);
 
 }  // namespace maypole::collective

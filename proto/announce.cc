@@ -99,6 +99,7 @@ AnnounceGroup ReadGroup(Reader& reader) {
 std::vector<std::byte> EncodeAnnounce(const Announce& announce) {
   Writer writer;
   writer.PutText(announce.name);
+  writer.Put(announce.algorithm);
   writer.Put(announce.slice_bytes);
   writer.Put(static_cast<std::uint16_t>(announce.groups.size()));
   for (const AnnounceGroup& group : announce.groups) {
@@ -119,6 +120,7 @@ std::optional<Announce> DecodeAnnounce(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   Announce announce;
   announce.name = reader.GetText();
+  announce.algorithm = reader.Get<std::uint8_t>();
   announce.slice_bytes = reader.Get<std::uint32_t>();
   const std::size_t groups = reader.Get<std::uint16_t>();
   for (std::size_t i = 0; i < groups && reader.ok(); ++i) {

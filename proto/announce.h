@@ -5,8 +5,8 @@
 // is matched on it). An op starts on an agent when announces of all members are there and agree, so
 // no gradient byte moves before.
 //
-//   u16 name bytes | name | u32 slice bytes | u16 groups | groups x { u8 collective, u8 dtype, u8
-//   reduction, u8 algorithm, u64 elements, u32 ranks, ranks x u32 }
+//   u16 name bytes | name | u8 algorithm | u32 slice bytes | u16 groups | groups x { u8 collective,
+//   u8 dtype, u8 reduction, u8 algorithm, u64 elements, u32 ranks, ranks x u32 }
 //
 // kAbort, kJobFailed:   u8 code | u16 text bytes | text | u16 culprit bytes | culprits
 //
@@ -53,7 +53,10 @@ struct AnnounceGroup {
 
 struct Announce {
   std::string name;
-  std::uint32_t slice_bytes = 0;  // a setting that all agents of a job must share
+  // How the sender would run the op. All run it as the first member of the epoch says, so they need
+  // not hold the same tuning table.
+  std::uint8_t algorithm = 0;  // a number of collective/schedule.h; the groups' is what was asked for
+  std::uint32_t slice_bytes = 0;
   std::vector<AnnounceGroup> groups;
 };
 

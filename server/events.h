@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "collective/schedule.h"
+#include "collective/tuning.h"
 #include "common/ids.h"
 
 namespace maypole::server {
@@ -31,6 +33,8 @@ struct EpochInfo {
   std::uint32_t world_size = 0;
   std::vector<EpochMember> members;  // in ring order
   std::string reason;
+  std::vector<collective::Level> levels;  // innermost first; empty: none
+  collective::TuningTable tuning;         // the newest that was published
 
   friend bool operator==(const EpochInfo&, const EpochInfo&) = default;
 };
@@ -109,6 +113,14 @@ struct SendEpoch {
   EpochInfo epoch;
 };
 
+// A newer table for a job that runs.
+struct SendTuning {
+  ConnectionId connection = 0;
+  std::string job;
+  JobToken token{0};
+  collective::TuningTable tuning;
+};
+
 struct SendJobFailed {
   ConnectionId connection = 0;
   std::string job;
@@ -129,6 +141,7 @@ using Action = std::variant<SendWelcome,
                             CloseConnection,
                             RefuseJoin,
                             SendEpoch,
+                            SendTuning,
                             SendJobFailed,
                             LogLine>;
 

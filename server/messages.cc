@@ -7,6 +7,7 @@
 #include "proto/control.h"
 #include "proto/coordinator.pb.h"
 #include "proto/text.h"
+#include "proto/tuning_messages.h"
 
 namespace maypole::server {
 namespace {
@@ -19,13 +20,16 @@ double SecondsOf(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+// Levels and a table that cannot be are left out: Membership never sees them.
 EpochInfo EpochOf(const v1::Epoch& message) {
   EpochInfo epoch{.job = message.job(),
                   .token = JobToken(message.token()),
                   .epoch = Epoch(message.epoch()),
                   .world_size = message.world_size(),
                   .members = {},
-                  .reason = Cut(message.reason())};
+                  .reason = Cut(message.reason()),
+                  .levels = ReadLevels(message).value_or(std::vector<collective::Level>()),
+                  .tuning = ReadTuning(message.tuning()).value_or(collective::TuningTable())};
   for (const v1::EpochMember& in : message.members()) {
     EpochMember& member = epoch.members.emplace_back();
     member.node = in.node();
@@ -55,6 +59,8 @@ void FillEpoch(const EpochInfo& epoch, v1::Epoch& out) {
   out.set_epoch(epoch.epoch.value());
   out.set_world_size(epoch.world_size);
   out.set_reason(epoch.reason);
+  FillLevels(epoch.levels, out);
+  FillTuning(epoch.tuning, *out.mutable_tuning());
   for (const EpochMember& member : epoch.members) {
     FillMember(member, *out.add_members());
   }
@@ -101,6 +107,13 @@ struct Fillers {
 
   std::optional<Outgoing> operator()(const SendEpoch& action) const {
     FillEpoch(action.epoch, *message.mutable_epoch());
+    return Outgoing{.connection = action.connection};
+  }
+
+  std::optional<Outgoing> operator()(const SendTuning& action) const {
+    message.mutable_tuning()->set_job(action.job);
+    message.mutable_tuning()->set_token(action.token.value());
+    FillTuning(action.tuning, *message.mutable_tuning()->mutable_tuning());
     return Outgoing{.connection = action.connection};
   }
 

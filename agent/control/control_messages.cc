@@ -10,6 +10,7 @@
 #include "proto/coordinator.pb.h"
 #include "proto/handshake.h"
 #include "proto/text.h"
+#include "proto/tuning_messages.h"
 
 namespace maypole::agent {
 namespace {
@@ -32,6 +33,8 @@ void Fill(const EpochInfo& info, v1::Epoch& epoch) {
   epoch.set_epoch(info.epoch.value());
   epoch.set_world_size(info.world_size);
   epoch.set_reason(Clean(info.reason));
+  FillLevels(info.levels, epoch);
+  FillTuning(info.tuning, *epoch.mutable_tuning());
   for (const EpochMember& member : info.members) {
     v1::EpochMember& out = *epoch.add_members();
     out.set_node(Clean(member.node));
@@ -118,12 +121,22 @@ absl::StatusOr<ControlEvent> EpochEvent(const v1::Epoch& epoch,
   if (absl::Status status = CheckRanks(epoch); !status.ok()) {
     return status;
   }
+  absl::StatusOr<std::vector<collective::Level>> levels = ReadLevels(epoch);
+  if (!levels.ok()) {
+    return Invalid(epoch, std::string(levels.status().message()));
+  }
+  absl::StatusOr<collective::TuningTable> tuning = ReadTuning(epoch.tuning());
+  if (!tuning.ok()) {
+    return Invalid(epoch, std::string(tuning.status().message()));
+  }
   EpochInfo info{.job = epoch.job(),
                  .token = JobToken(epoch.token()),
                  .epoch = Epoch(epoch.epoch()),
                  .world_size = epoch.world_size(),
                  .members = {},
-                 .reason = Clean(epoch.reason())};
+                 .reason = Clean(epoch.reason()),
+                 .levels = *std::move(levels),
+                 .tuning = *std::move(tuning)};
   for (const v1::EpochMember& member : epoch.members()) {
     EpochMember& out = info.members.emplace_back();
     out.node = member.node();
@@ -226,6 +239,15 @@ absl::StatusOr<ControlEvent> ToEvent(const v1::CoordinatorMessage& message,
                                       .text = Clean(message.join_refused().text())});
     case v1::CoordinatorMessage::kEpoch:
       return EpochEvent(message.epoch(), self);
+    case v1::CoordinatorMessage::kTuning: {
+      absl::StatusOr<collective::TuningTable> tuning = ReadTuning(message.tuning().tuning());
+      if (!tuning.ok()) {
+        return tuning.status();
+      }
+      return ControlEvent(TuningChanged{.job = message.tuning().job(),
+                                        .token = JobToken(message.tuning().token()),
+                                        .tuning = *std::move(tuning)});
+    }
     case v1::CoordinatorMessage::kJobFailed:
       return ControlEvent(JobFailed{.job = message.job_failed().job(),
                                     .token = JobToken(message.job_failed().token()),

@@ -126,6 +126,12 @@ void AgentCore::OnGone(const ClientGone& gone, TimePoint now) {
 void AgentCore::OnControl(ControlEvent event, TimePoint now) {
   std::visit(Overloaded{
                  [&](EpochInfo& epoch) { OnEpoch(std::move(epoch), now); },
+                 [&](TuningChanged& changed) {
+                   const auto job = jobs_.find(changed.token);
+                   if (job != jobs_.end() && job->second->Tune(std::move(changed.tuning))) {
+                     ++epochs_version_;
+                   }
+                 },
                  [&](JoinRefused& refusal) { OnJoinRefused(refusal); },
                  [&](JobFailed& failed) {
                    const auto job = jobs_.find(failed.token);

@@ -16,6 +16,7 @@
 #include "agent/reduce/work.h"
 #include "agent/transport/transport.h"
 #include "collective/schedule.h"
+#include "collective/tuning.h"
 #include "common/dtype.h"
 #include "common/error_code.h"
 #include "common/ids.h"
@@ -89,6 +90,15 @@ struct EpochInfo {
   std::uint32_t world_size = 0;
   std::vector<EpochMember> members;  // in ring order; index = Member
   std::string reason;
+  std::vector<collective::Level> levels;  // for kHierarchical; empty: not available
+  collective::TuningTable tuning;         // the newest that was published
+};
+
+// A newer table for a job that runs.
+struct TuningChanged {
+  std::string job;
+  JobToken token{0};
+  collective::TuningTable tuning;
 };
 
 struct JoinRefused {
@@ -115,7 +125,8 @@ struct CoordinatorLink {
   std::string text;
 };
 
-using ControlEvent = std::variant<EpochInfo, JoinRefused, JobFailed, AgentRefused, CoordinatorLink>;
+using ControlEvent =
+    std::variant<EpochInfo, TuningChanged, JoinRefused, JobFailed, AgentRefused, CoordinatorLink>;
 
 // ---- core -> coordinator
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective/select.h"
 #include "common/check.h"
 #include "proto/announce.h"
 
@@ -140,11 +139,40 @@ void Job::Submit(Submission submission, TimePoint now) {
   FailDeparted(key, now);
 }
 
+bool Job::Tune(collective::TuningTable tuning) {
+  if (tuning.version <= epoch_.tuning.version) {
+    return false;
+  }
+  epoch_.tuning = std::move(tuning);
+  return true;
+}
+
+collective::Choice Job::ChoiceFor(const Submission& submission) const {
+  const auto members = static_cast<std::uint32_t>(epoch_.members.size());
+  collective::Choice choice = collective::Select(submission.collective,
+                                                 submission.elements * SizeOf(submission.dtype),
+                                                 members,
+                                                 submission.dtype,
+                                                 submission.algorithm,
+                                                 epoch_.tuning);
+  if (members == 1) {
+    choice.slice_bytes = context_.options.local_slice_bytes;
+  } else if (choice.slice_bytes == 0) {
+    choice.slice_bytes = context_.options.slice_bytes;
+  }
+  return choice;
+}
+
 Announce Job::MakeAnnounce(const Op& op) const {
-  Announce announce{.name = op.name, .slice_bytes = context_.options.slice_bytes, .groups = {}};
+  Announce announce{.name = op.name, .groups = {}};
   for (std::size_t i = 0; i < locals_.size(); ++i) {
     if (!op.local[i]) {
       continue;
+    }
+    if (announce.groups.empty()) {
+      const collective::Choice choice = ChoiceFor(*op.local[i]);
+      announce.algorithm = static_cast<std::uint8_t>(choice.algorithm);
+      announce.slice_bytes = static_cast<std::uint32_t>(choice.slice_bytes);
     }
     const OpShape shape = ShapeOf(*op.local[i]);
     auto group = std::find_if(announce.groups.begin(),
@@ -177,7 +205,37 @@ void Job::TryStart(const OpKey& key, TimePoint now) {
     FailOp(key, std::move(*mismatch), /*tell_members=*/false, now);  // they find the same
     return;
   }
+  if (auto problem = ChoiceProblem(key, op)) {
+    FailOp(key, std::move(*problem), /*tell_members=*/false, now);
+    return;
+  }
   Start(key, op, now);
+}
+
+std::optional<Outcome> Job::ChoiceProblem(const OpKey& key, const Op& op) const {
+  using collective::Algorithm;
+  const Announce& first = *op.announces.front();
+  if (static_cast<Algorithm>(first.algorithm) == Algorithm::kHierarchical &&
+      epoch_.levels.empty()) {
+    return Outcome{ErrorCode::kInvalidArgument,
+                   Describe(op.collective, op.name, key.occurrence) +
+                       " was refused before any byte moved: algorithm hierarchical needs levels of "
+                       "nodes, and epoch " +
+                       std::to_string(epoch_.epoch.value()) + " of job \"" + epoch_.job +
+                       "\" has none (docs/algorithms.md); ask for auto, ring, direct, tree, "
+                       "double_tree, halving or naive",
+                   {}};
+  }
+  if (first.algorithm == 0 || first.algorithm > collective::kAlgorithms.size() ||
+      first.slice_bytes == 0) {
+    return Outcome{ErrorCode::kInternal,
+                   Describe(op.collective, op.name, key.occurrence) + ": " +
+                       epoch_.members.front().node + " chose algorithm " +
+                       std::to_string(first.algorithm) + " with slices of " +
+                       std::to_string(first.slice_bytes) + " bytes, which cannot be",
+                   {}};
+  }
+  return std::nullopt;
 }
 
 void Job::Start(const OpKey& key, Op& op, TimePoint now) {
@@ -226,17 +284,18 @@ std::optional<ExecutionSpec> Job::MakeSpec(Op& op) {
   const Submission& first = *op.local.front();
   const auto members = static_cast<std::uint32_t>(epoch_.members.size());
   const std::uint64_t bytes = first.elements * SizeOf(first.dtype);
-  op.algorithm =
-      collective::Select(first.collective, bytes, members, first.dtype, first.algorithm).algorithm;
-  const std::uint64_t slice_bytes =
-      members == 1 ? context_.options.local_slice_bytes : context_.options.slice_bytes;
+  const Announce& chosen = *op.announces.front();
+  op.algorithm = static_cast<collective::Algorithm>(chosen.algorithm);
   ExecutionSpec spec;
   spec.plan = context_.plans.Get(op.algorithm,
                                  {.members = members,
                                   .self = self_,
                                   .elements = first.elements,
                                   .slice_elements = std::max<std::uint64_t>(
-                                      1, slice_bytes / SizeOf(AccumulatorOf(first.dtype)))});
+                                      1, chosen.slice_bytes / SizeOf(AccumulatorOf(first.dtype))),
+                                  .levels = op.algorithm == collective::Algorithm::kHierarchical
+                                                ? epoch_.levels
+                                                : std::vector<collective::Level>()});
   spec.dtype = first.dtype;
   spec.reduction = first.reduction;
   spec.world_size = epoch_.world_size;

@@ -26,6 +26,7 @@
 #include "agent/engine/peer_table.h"
 #include "agent/engine/plan_cache.h"
 #include "agent/memory/memory.h"
+#include "collective/select.h"
 
 namespace maypole::agent {
 
@@ -33,7 +34,7 @@ struct CoreOptions {
   std::string node;
   std::uint64_t incarnation = 0;
   std::string host;
-  std::uint32_t slice_bytes = 256 * 1024;  // of one data frame; equal on all agents of a job
+  std::uint32_t slice_bytes = 256 * 1024;  // of one data frame, where no table says otherwise
   std::uint32_t local_slice_bytes =
       256 * 1024;                            // of one piece of summing when there is no other agent
   std::uint64_t window_bytes = 512 * 1024;   // handed to the transport per peer
@@ -83,6 +84,9 @@ class Job {
   ~Job();
 
   const EpochInfo& epoch() const { return epoch_; }
+
+  // Ops whose announces are sent from now on are run by it. False if it is no newer one.
+  bool Tune(collective::TuningTable tuning);
 
   void Submit(Submission submission, TimePoint now);
   void OnFrame(const FrameHeader& header,
@@ -135,7 +139,7 @@ class Job {
         news;  // by member: ranks known to have submitted, from partial announces
     std::vector<ParkedFrame> parked;
     std::uint8_t collective = 0;
-    collective::Algorithm algorithm = collective::Algorithm::kAuto;
+    collective::Algorithm algorithm = collective::Algorithm::kAuto;  // once it runs
     TimePoint first_seen{};
     TimePoint started{};
     TimePoint deadline = kNever;
@@ -161,9 +165,12 @@ class Job {
   void OnMemberFailed(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
   void OnData(const FrameHeader& header, const ArrivedPayload& payload, TimePoint now);
 
+  collective::Choice ChoiceFor(const Submission& submission) const;
   Announce MakeAnnounce(const Op& op) const;
   void AnnounceOwn(const OpKey& key, Op& op);
   void TryStart(const OpKey& key, TimePoint now);
+  // Why the members cannot run what the first of them chose; the same on all of them.
+  std::optional<Outcome> ChoiceProblem(const OpKey& key, const Op& op) const;
   void Start(const OpKey& key, Op& op, TimePoint now);
   std::optional<ExecutionSpec> MakeSpec(Op& op);
   void FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint now);

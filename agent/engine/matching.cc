@@ -102,7 +102,7 @@ std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
                                     std::span<const std::optional<Announce>> announces) {
   const Announce& first = *announces.front();
   const auto agrees = [&](const std::optional<Announce>& announce) {
-    return announce->name == first.name && announce->slice_bytes == first.slice_bytes &&
+    return announce->name == first.name &&
            std::all_of(
                announce->groups.begin(), announce->groups.end(), [&](const AnnounceGroup& group) {
                  return group.shape == first.groups.front().shape;
@@ -134,10 +134,6 @@ std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
                     [](const Announce&, const OpShape& s) {
                       return std::string(Name(static_cast<collective::Algorithm>(s.algorithm)));
                     }),
-      DescribeField(
-          "slice size of the agents (--slice-bytes)",
-          announces,
-          [](const Announce& a, const OpShape&) { return std::to_string(a.slice_bytes); }),
   };
   std::string differences;
   for (const std::string& field : fields) {

@@ -29,12 +29,6 @@ Outcome CheckNumbers(const SlotRequest& request) {
   if (request.algorithm > collective::kAlgorithms.size()) {
     return Invalid("algorithm", request.algorithm, "does not exist");
   }
-  if (request.algorithm == static_cast<std::uint8_t>(collective::Algorithm::kHierarchical)) {
-    return Invalid("algorithm",
-                   request.algorithm,
-                   "(hierarchical) needs levels of nodes, which this agent does not know; ask for "
-                   "auto, ring, direct, tree, double_tree, halving or naive");
-  }
   if ((request.flags & ~kKnownFlags) != 0) {
     return Invalid("flags", request.flags, "has bits that mean nothing");
   }

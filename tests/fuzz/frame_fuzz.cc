@@ -38,6 +38,7 @@ std::vector<maypole::fuzz::Bytes> maypole::fuzz::Seeds() {
   };
   Announce announce;
   announce.name = "layer1";
+  announce.algorithm = 1;
   announce.slice_bytes = 1 << 18;
   announce.groups = {{{0, DType::kF32, Reduction::kSum, 0, 1000}, {Rank(0), Rank(1)}},
                      {{0, DType::kF16, Reduction::kMean, 1, 1000}, {Rank(2)}}};

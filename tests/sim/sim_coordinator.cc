@@ -19,7 +19,9 @@ To Convert(const From& epoch) {
         .epoch = epoch.epoch,
         .world_size = epoch.world_size,
         .members = {},
-        .reason = epoch.reason};
+        .reason = epoch.reason,
+        .levels = epoch.levels,
+        .tuning = epoch.tuning};
   for (const auto& member : epoch.members) {
     to.members.push_back(
         {member.node, member.incarnation, member.host, member.data_address, member.ranks});
@@ -153,6 +155,9 @@ void SimCoordinator::Perform(const std::vector<server::Action>& actions) {
                    },
                    [&](const server::SendEpoch& a) {
                      ToAgent(a.connection, Convert<agent::EpochInfo>(a.epoch));
+                   },
+                   [&](const server::SendTuning& a) {
+                     ToAgent(a.connection, agent::TuningChanged{a.job, a.token, a.tuning});
                    },
                    [&](const server::SendJobFailed& a) {
                      ToAgent(a.connection, agent::JobFailed{a.job, a.token, a.text, a.culprits});

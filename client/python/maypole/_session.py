@@ -25,7 +25,7 @@ _ALGORITHMS = {
     "tree": 4,
     "double_tree": 5,
     "halving": 6,
-    "hierarchical": 7,  # refused while agents know no levels
+    "hierarchical": 7,  # refused where the job has no levels
 }
 _NAME_BYTES_MAX = 255
 

@@ -72,6 +72,71 @@ TEST(TuningTable, TakesAHierarchyWhereInnerLinksAreFaster) {
   EXPECT_NE(Chosen(MakeTuningTable(64, kLink), 64 * kMiB), Algorithm::kHierarchical);
 }
 
+MeasuredLinks Links() {
+  return {kLink, kLink, {}};
+}
+
+TEST(TuningTable, PredictsEverySizeOfARow) {
+  const TuningTable table = MakeTuningTable(4, kLink);
+  for (const std::uint64_t bytes : {64U, 1024U, 5000U, 300'000U, 25U << 20}) {
+    const TuningRow& row = *table.Find(Collective::kAllReduce, bytes);
+    const double exact = PredictAllReduce(row.algorithm, bytes, 4, kLink, row.slice_bytes).seconds;
+    EXPECT_NEAR(row.SecondsFor(bytes) / exact, 1, 0.1) << bytes;
+  }
+  EXPECT_EQ(TuningRow{}.SecondsFor(1000), 0) << "nothing is predicted";
+}
+
+TEST(TuningTable, ARuleCountsInItsRangeAndTheModelAround) {
+  const TuningRule rule = {.bytes_begin = 5000,
+                           .bytes_end = 100'000,
+                           .algorithm = Algorithm::kTree,
+                           .slice_bytes = 65536,
+                           .origin = "rules.toml, line 3"};
+  const TuningTable table =
+      MakeTuningTable({.members = 4, .links = Links(), .rules = std::span(&rule, 1)});
+  EXPECT_EQ(Chosen(table, 4999), Algorithm::kDirect);
+  for (const std::uint64_t bytes : {5000U, 8192U, 99'999U}) {
+    const TuningRow& row = *table.Find(Collective::kAllReduce, bytes);
+    EXPECT_EQ(row.algorithm, Algorithm::kTree);
+    EXPECT_EQ(row.slice_bytes, 65536u);
+    EXPECT_TRUE(row.is_rule);
+    EXPECT_GT(row.seconds, 0);
+    EXPECT_THAT(row.reason, HasSubstr("rules.toml, line 3"));
+  }
+  EXPECT_NE(Chosen(table, 100'000), Algorithm::kTree);
+}
+
+TEST(TuningTable, WithoutLinksOnlyRulesGiveRows) {
+  EXPECT_TRUE(MakeTuningTable({.members = 4}).rows.empty());
+  const TuningRule rules[] = {{.bytes_end = 100, .algorithm = Algorithm::kNaive, .origin = "a"},
+                              {.collective = Collective::kBarrier, .origin = "b"}};
+  const TuningTable table = MakeTuningTable({.members = 4, .rules = rules});
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(Chosen(table, 99), Algorithm::kNaive);
+  EXPECT_EQ(table.Find(Collective::kAllReduce, 100), nullptr);
+  EXPECT_NE(table.Find(Collective::kBarrier, 0), nullptr);
+}
+
+TEST(TuningTable, ARuleForAHierarchyCountsOnlyWithLevels) {
+  const TuningRule rule = {.algorithm = Algorithm::kHierarchical, .origin = "a"};
+  EXPECT_TRUE(MakeTuningTable({.members = 4, .rules = std::span(&rule, 1)}).rows.empty());
+  EXPECT_EQ(
+      Chosen(MakeTuningTable({.members = 4, .has_levels = true, .rules = std::span(&rule, 1)}), 1),
+      Algorithm::kHierarchical);
+}
+
+TEST(TuningTable, WhatWasLearnedChangesTheChoiceNearThatSizeOnly) {
+  const Correction correction = {.algorithm = Algorithm::kDirect, .bytes = 4096, .factor = 10};
+  const TuningTable table =
+      MakeTuningTable({.members = 4, .links = Links(), .corrections = std::span(&correction, 1)});
+  EXPECT_NE(Chosen(table, 4096), Algorithm::kDirect);
+  EXPECT_NE(Chosen(table, 8192), Algorithm::kDirect);
+  EXPECT_EQ(Chosen(table, 1024), Algorithm::kDirect);
+  EXPECT_EQ(CorrectionFor(std::span(&correction, 1), {}, Algorithm::kDirect, 8192), 10);
+  EXPECT_EQ(CorrectionFor(std::span(&correction, 1), {}, Algorithm::kDirect, 16384), 1);
+  EXPECT_EQ(CorrectionFor(std::span(&correction, 1), {}, Algorithm::kRing, 4096), 1);
+}
+
 TEST(TuningTable, SaysWhatTheOthersWouldCost) {
   EXPECT_THAT(MakeTuningTable(4, kLink).rows.front().reason,
               AllOf(HasSubstr("direct"), HasSubstr("instead: ring"), HasSubstr("us")));

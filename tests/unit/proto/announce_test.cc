@@ -10,6 +10,7 @@ namespace {
 
 Announce Example() {
   return {.name = "layer1.weight",
+          .algorithm = 1,
           .slice_bytes = 524288,
           .groups = {{.shape = {.collective = 0,
                                 .dtype = DType::kBF16,
@@ -21,7 +22,8 @@ Announce Example() {
 }
 
 bool Same(const Announce& a, const Announce& b) {
-  return a.name == b.name && a.slice_bytes == b.slice_bytes && a.groups.size() == b.groups.size() &&
+  return a.name == b.name && a.algorithm == b.algorithm && a.slice_bytes == b.slice_bytes &&
+         a.groups.size() == b.groups.size() &&
          std::equal(a.groups.begin(), a.groups.end(), b.groups.begin(), [](auto& x, auto& y) {
            return x.shape == y.shape && x.ranks == y.ranks;
          });
@@ -56,7 +58,7 @@ TEST(AnnounceTest, IsRefusedWithAByteTooMany) {
 
 TEST(AnnounceTest, IsRefusedWithAnUnknownDTypeOrReductionOrWithoutRanks) {
   const auto bytes = EncodeAnnounce(Example());
-  const std::size_t group = 2 + Example().name.size() + 4 + 2;
+  const std::size_t group = 2 + Example().name.size() + 1 + 4 + 2;
   for (const std::size_t offset : {group + 1, group + 2}) {
     auto changed = bytes;
     changed[offset] = std::byte{200};
@@ -77,7 +79,7 @@ TEST(AnnounceTest, IsRefusedWithANameThatIsTooLong) {
 
 TEST(AnnounceTest, ThatClaimsMoreRanksThanItHasBytesIsRefused) {
   auto bytes = EncodeAnnounce(Example());
-  const std::size_t count = 2 + Example().name.size() + 4 + 2 + 12;
+  const std::size_t count = 2 + Example().name.size() + 1 + 4 + 2 + 12;
   for (std::size_t i = 0; i < 4; ++i) {
     bytes[count + i] = std::byte{0xff};
   }

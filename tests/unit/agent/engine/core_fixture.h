@@ -48,11 +48,13 @@ class CoreFixture : public testing::Test {
     core_->OnClient(ClientHello{session, job, Rank(rank), 4, 1000 + rank}, now_);
   }
 
-  void FormJob(bool with_b = true) {
+  void FormJob(bool with_b = true) { FormJob(MakeEpoch(with_b)); }
+
+  void FormJob(EpochInfo epoch) {
     core_->OnControl(CoordinatorLink{true, "attached"}, now_);
     Hello(kRank0, 0);
     Hello(kRank1, 1);
-    core_->OnControl(MakeEpoch(with_b), now_);
+    core_->OnControl(std::move(epoch), now_);
     actions_ = core_->TakeActions();
   }
 
@@ -73,7 +75,7 @@ class CoreFixture : public testing::Test {
     header.kind = kind;
     header.token = kToken.value();
     header.epoch = 1;
-    header.sender = 1;
+    header.sender = sender_of_b_;
     header.op = HashName(name);
     header.occurrence = occurrence;
     return header;
@@ -89,9 +91,15 @@ class CoreFixture : public testing::Test {
     core_->OnTransport(event, now_);
   }
 
-  void AnnounceFromB(const std::string& name, ElementCount elements = 8) {
+  void AnnounceFromB(const std::string& name,
+                     ElementCount elements = 8,
+                     collective::Algorithm asked_for = collective::Algorithm::kAuto) {
     const Announce announce{
-        name, CoreOptions{}.slice_bytes, {{{.elements = elements}, {Rank(2), Rank(3)}}}};
+        .name = name,
+        .algorithm = static_cast<std::uint8_t>(collective::Algorithm::kDirect),
+        .slice_bytes = CoreOptions{}.slice_bytes,
+        .groups = {{{.algorithm = static_cast<std::uint8_t>(asked_for), .elements = elements},
+                    {Rank(2), Rank(3)}}}};
     Arrive(FromB(FrameKind::kAnnounce, name), EncodeAnnounce(announce));
   }
 
@@ -134,6 +142,7 @@ class CoreFixture : public testing::Test {
   std::deque<std::vector<std::byte>> bodies_;
   std::vector<Action> actions_;
   std::uint32_t next_slot_ = 0;
+  std::uint32_t sender_of_b_ = 1;
   ArrivalId next_arrival_ = 1;
   std::unique_ptr<AgentCore> core_;
 };

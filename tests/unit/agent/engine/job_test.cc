@@ -175,7 +175,7 @@ TEST_F(JobTest, ARankThatLeftFailsOnlyWhatItNeverSubmitted) {
   SubmitBoth("it did not");
   FrameHeader news = FromB(FrameKind::kAnnounce, "it submitted");
   news.flags = kAnnouncePartial;
-  Arrive(news, EncodeAnnounce({"it submitted", 1, {{{.elements = 8}, {Rank(3)}}}}));
+  Arrive(news, EncodeAnnounce({"it submitted", 2, 1, {{{.elements = 8}, {Rank(3)}}}}));
   Taken<CompleteOp>();
   RankOfBLeft(3);
   const auto done = Taken<CompleteOp>();
@@ -352,6 +352,125 @@ TEST_F(JobTest, WaitingTellsForWhom) {
   ASSERT_THAT(waiting, SizeIs(1));
   EXPECT_EQ(waiting[0].op.missing, (std::vector{Rank(2), Rank(3)}));
   EXPECT_EQ(waiting[0].op.waited, seconds(2));
+}
+
+// ---- which algorithm
+
+collective::TuningTable Everything(collective::Algorithm algorithm, std::uint32_t version = 1) {
+  return {.version = version, .rows = {{.algorithm = algorithm, .slice_bytes = 4096}}};
+}
+
+class ChoiceTest : public JobTest {
+ protected:
+  // Bytes of the data frames that leave for one op of 32 bytes; the sums are done at once.
+  std::uint64_t BytesSentByAnOp(const std::string& name) {
+    SubmitBoth(name);
+    AnnounceFromB(name);
+    std::uint64_t bytes = 0;
+    for (int round = 0; round < 4; ++round) {
+      for (const Action& action : core_->TakeActions()) {
+        if (const auto* run = std::get_if<RunWork>(&action)) {
+          core_->OnWorkDone(run->token, now_);
+        } else if (const auto* send = std::get_if<SendFrame>(&action);
+                   send != nullptr && send->header.kind == FrameKind::kData) {
+          bytes += send->payload.bytes;
+        }
+      }
+    }
+    return bytes;
+  }
+
+  static EpochInfo Turned(EpochInfo epoch) {
+    std::swap(epoch.members[0], epoch.members[1]);
+    return epoch;
+  }
+
+  void SubmitWith(collective::Algorithm algorithm) {
+    for (const SessionId session : {kRank0, kRank1}) {
+      Submission op = Op(session, "x");
+      op.algorithm = algorithm;
+      Submit(std::move(op));
+    }
+  }
+};
+
+TEST_F(ChoiceTest, TheAnnounceCarriesWhatTheTableSays) {
+  EpochInfo epoch = MakeEpoch();
+  epoch.tuning = Everything(collective::Algorithm::kNaive);
+  FormJob(epoch);
+  SubmitBoth("x");
+  const auto frames = Frames(FrameKind::kAnnounce);
+  ASSERT_THAT(frames, SizeIs(1));
+  const auto announce = DecodeAnnounce(frames[0].body);
+  EXPECT_EQ(announce->algorithm, static_cast<int>(collective::Algorithm::kNaive));
+  EXPECT_EQ(announce->slice_bytes, 4096u);
+}
+
+TEST_F(ChoiceTest, TheFirstMemberDecidesWhateverTheOthersHold) {
+  EpochInfo epoch = MakeEpoch();
+  epoch.tuning = Everything(collective::Algorithm::kNaive);
+  FormJob(epoch);
+  EXPECT_EQ(BytesSentByAnOp("x"), 32u) << "naive sends everything, though b would take direct";
+}
+
+TEST_F(ChoiceTest, AnotherThanTheFirstFollows) {
+  EpochInfo epoch = Turned(MakeEpoch());
+  epoch.tuning = Everything(collective::Algorithm::kNaive);
+  FormJob(epoch);
+  sender_of_b_ = 0;
+  EXPECT_EQ(BytesSentByAnOp("x"), 16u) << "direct, as b says";
+}
+
+TEST_F(ChoiceTest, ANewerTableCountsFromTheNextAnnounceOn) {
+  FormJob();
+  EXPECT_EQ(BytesSentByAnOp("before"), 16u) << "direct sends the half that b owns";
+  const auto version = core_->epochs_version();
+  core_->OnControl(TuningChanged{"job", kToken, Everything(collective::Algorithm::kNaive, 2)},
+                   now_);
+  EXPECT_NE(core_->epochs_version(), version);
+  EXPECT_EQ(core_->Epochs().at(0).tuning.version, 2u) << "a restarted coordinator hears of it";
+  EXPECT_EQ(BytesSentByAnOp("after"), 32u);
+  core_->OnControl(TuningChanged{"job", kToken, Everything(collective::Algorithm::kDirect, 1)},
+                   now_);
+  EXPECT_EQ(BytesSentByAnOp("older"), 32u);
+}
+
+TEST_F(ChoiceTest, AHierarchyWithoutLevelsIsRefusedOnAllRanks) {
+  FormJob();
+  SubmitWith(collective::Algorithm::kHierarchical);
+  AnnounceFromB("x", 8, collective::Algorithm::kHierarchical);
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[0].outcome, done[1].outcome);
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("hierarchical needs levels"));
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("epoch 1 of job \"job\""));
+  EXPECT_FALSE(core_->Busy());
+}
+
+TEST_F(ChoiceTest, AHierarchyRunsWhereTheEpochHasLevels) {
+  EpochInfo epoch = MakeEpoch();
+  epoch.levels = {{.groups = {2}, .algorithm = collective::Algorithm::kDirect}};
+  FormJob(epoch);
+  SubmitWith(collective::Algorithm::kHierarchical);
+  AnnounceFromB("x", 8, collective::Algorithm::kHierarchical);
+  EXPECT_THAT(Taken<CompleteOp>(), IsEmpty());
+  EXPECT_TRUE(core_->Busy());
+}
+
+TEST_F(ChoiceTest, AChoiceThatCannotBeFailsTheOpAndNothingElse) {
+  FormJob(Turned(MakeEpoch()));
+  SubmitBoth("x");
+  sender_of_b_ = 0;
+  const Announce announce{.name = "x",
+                          .algorithm = 99,
+                          .slice_bytes = 1,
+                          .groups = {{{.elements = 8}, {Rank(2), Rank(3)}}}};
+  Arrive(FromB(FrameKind::kAnnounce, "x"), EncodeAnnounce(announce));
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kInternal);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("b chose algorithm 99"));
 }
 
 }  // namespace
