@@ -1,37 +1,255 @@
 #include "server/topology.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
 #include <unordered_map>
+
+#include "server/groups.h"
+#include "server/ring_order.h"
 
 namespace maypole::server {
 namespace {
 
-constexpr std::size_t kNodesInReason = 8;
+using collective::Algorithm;
+using collective::LevelModel;
+using collective::LinkModel;
 
-std::string ReasonOf(const std::vector<PlannedMember>& ring) {
-  std::string reason = "ring in the order of each node's lowest rank:";
+constexpr std::size_t kNodesInReason = 8;
+// A ring by cost must save more than this share of a lap, or neighbours in rank stay neighbours:
+// two measurements of equal links differ by as much.
+constexpr double kWorthwhile = 0.2;
+// Of links whose costs differ by less, the median stands for all; else the worst does.
+constexpr double kAlike = 2;
+// At which a level's algorithm is chosen.
+constexpr std::uint64_t kLevelBytes = 4 << 20;
+
+using Order = std::vector<std::size_t>;
+
+std::vector<PlannedMember> ByRank(const std::map<Rank, std::string>& node_of_rank) {
+  std::vector<PlannedMember> members;
+  std::unordered_map<std::string, std::size_t> place;
+  for (const auto& [rank, node] :
+       node_of_rank) {  // ascending, so a node enters with its lowest rank
+    const auto [it, is_new] = place.try_emplace(node, members.size());
+    if (is_new) {
+      members.push_back({.node = node, .ranks = {}});
+    }
+    members[it->second].ranks.push_back(rank);
+  }
+  return members;
+}
+
+// ---- measured links
+
+double Typical(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double WorstOrTypical(const std::vector<double>& values) {
+  const double typical = Typical(values);
+  const double worst = *std::max_element(values.begin(), values.end());
+  return worst <= kAlike * typical ? typical : worst;
+}
+
+template <typename Choose>
+LinkModel Combined(const std::vector<LinkModel>& links, Choose choose) {
+  std::vector<double> latency;
+  std::vector<double> message;
+  std::vector<double> pace;
+  for (const LinkModel& link : links) {
+    latency.push_back(link.latency_seconds);
+    message.push_back(link.message_seconds);
+    pace.push_back(1 / link.bytes_per_second);
+  }
+  return {.latency_seconds = choose(latency),
+          .bytes_per_second = 1 / choose(pace),
+          .message_seconds = choose(message)};
+}
+
+LinkModel WorstOf(const std::vector<LinkModel>& links) {
+  return Combined(links, WorstOrTypical);
+}
+
+// Empty if fewer than half of the pairs are measured; the others are taken to be typical.
+std::optional<LinkMatrix> MatrixOf(const std::vector<PlannedMember>& members,
+                                   const LinkTable& links) {
+  LinkMatrix matrix(members.size());
+  std::vector<LinkModel> known;
+  std::vector<std::pair<std::size_t, std::size_t>> unknown;
+  for (std::size_t a = 0; a < members.size(); ++a) {
+    for (std::size_t b = a + 1; b < members.size(); ++b) {
+      if (const LinkCost* cost = links.Find(members[a].node, members[b].node)) {
+        matrix.Set(a, b, cost->model);
+        known.push_back(cost->model);
+      } else {
+        unknown.emplace_back(a, b);
+      }
+    }
+  }
+  if (known.empty() || known.size() < unknown.size()) {
+    return std::nullopt;
+  }
+  const LinkModel typical = Combined(known, Typical);
+  for (const auto& [a, b] : unknown) {
+    matrix.Set(a, b, typical);
+  }
+  return matrix;
+}
+
+// ---- levels
+
+// The sizes of groups of consecutive members, from the inside out.
+std::vector<collective::Level> LevelsOf(const Order& order, const std::vector<Grouping>& groups) {
+  std::vector<collective::Level> levels;
+  std::vector<std::size_t> firsts = order;  // of each group of the level below
+  for (const Grouping& grouping : groups) {
+    collective::Level& level = levels.emplace_back();
+    std::vector<std::size_t> next;
+    for (const std::size_t node : firsts) {
+      if (next.empty() || grouping[next.back()] != grouping[node]) {
+        next.push_back(node);
+        level.groups.push_back(0);
+      }
+      ++level.groups.back();
+    }
+    firsts = std::move(next);
+  }
+  if (!groups.empty()) {
+    levels.push_back({.groups = {static_cast<std::uint32_t>(firsts.size())}});
+  }
+  return levels;
+}
+
+// How many levels lie between two nodes: 0 inside an innermost group.
+std::size_t Distance(const std::vector<Grouping>& groups, std::size_t a, std::size_t b) {
+  std::size_t distance = 0;
+  while (distance < groups.size() && groups[distance][a] != groups[distance][b]) {
+    ++distance;
+  }
+  return distance;
+}
+
+std::vector<LevelModel> ModelsOf(const LinkMatrix& links,
+                                 const std::vector<Grouping>& groups,
+                                 std::vector<collective::Level>& levels) {
+  if (levels.empty()) {
+    return {};
+  }
+  std::vector<std::vector<LinkModel>> by_level(levels.size());
+  for (std::size_t a = 0; a < links.size(); ++a) {
+    for (std::size_t b = a + 1; b < links.size(); ++b) {
+      by_level[Distance(groups, a, b)].push_back(links.at(a, b));
+    }
+  }
+  std::vector<LevelModel> models;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    LevelModel model{.members = *std::max_element(levels[i].groups.begin(), levels[i].groups.end()),
+                     .link = WorstOf(by_level[i])};
+    double fastest = 0;
+    for (const Algorithm algorithm : {Algorithm::kRing,
+                                      Algorithm::kHalvingDoubling,
+                                      Algorithm::kDoubleTree,
+                                      Algorithm::kDirect}) {
+      const double seconds =
+          PredictAllReduce(algorithm, kLevelBytes, model.members, model.link).seconds;
+      if (fastest == 0 || seconds < fastest * (1 - collective::kTie)) {
+        fastest = seconds;
+        model.algorithm = algorithm;
+      }
+    }
+    levels[i].algorithm = model.algorithm;
+    models.push_back(model);
+  }
+  return models;
+}
+
+// ---- reasons
+
+std::string Listed(const std::vector<PlannedMember>& ring) {
+  std::string text;
   for (std::size_t i = 0; i < ring.size() && i < kNodesInReason; ++i) {
-    reason += " " + ring[i].node + " (" + std::to_string(ring[i].ranks.front().value()) + ")";
+    text += " " + ring[i].node + " (" + std::to_string(ring[i].ranks.front().value()) + ")";
   }
   if (ring.size() > kNodesInReason) {
-    reason += " and " + std::to_string(ring.size() - kNodesInReason) + " more";
+    text += " and " + std::to_string(ring.size() - kNodesInReason) + " more";
   }
-  return reason + "; so neighbours in rank are neighbours in the ring";
+  return text;
+}
+
+std::string Percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+  return text;
 }
 
 }  // namespace
 
-Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank) {
-  Topology topology;
-  std::unordered_map<std::string, std::size_t> place;
-  for (const auto& [rank, node] :
-       node_of_rank) {  // ascending, so a node enters with its lowest rank
-    const auto [it, is_new] = place.try_emplace(node, topology.ring.size());
-    if (is_new) {
-      topology.ring.push_back({.node = node, .ranks = {}});
-    }
-    topology.ring[it->second].ranks.push_back(rank);
+Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank,
+                      const LinkTable& links,
+                      const std::map<std::string, Labels>& labels) {
+  const std::vector<PlannedMember> members = ByRank(node_of_rank);
+  const std::optional<LinkMatrix> matrix = MatrixOf(members, links);
+  std::vector<Labels> labels_of;
+  for (const PlannedMember& member : members) {
+    const auto found = labels.find(member.node);
+    labels_of.push_back(found == labels.end() ? Labels() : found->second);
   }
-  topology.reason = ReasonOf(topology.ring);
+  Groups groups = GroupsByLabels(labels_of);
+  if (groups.levels.empty() && matrix) {
+    groups = GroupsByCost(*matrix);
+  }
+
+  Topology topology;
+  Order order(members.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::string why = "; so neighbours in rank are neighbours in the ring";
+  std::string how = "ring in the order of each node's lowest rank:";
+  if (matrix || !groups.levels.empty()) {
+    LinkMatrix alike(members.size());
+    for (std::size_t a = 0; a < members.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        alike.Set(a, b, {.latency_seconds = 1e-5, .bytes_per_second = 1e9});
+      }
+    }
+    const LinkMatrix& known = matrix ? *matrix : alike;
+    Order best = BestRing(known, groups.levels);
+    const double gain = 1 - LapSeconds(known, best) / LapSeconds(known, order);
+    if (gain > kWorthwhile) {
+      how = "ring by measured links:";
+      why = "; a lap takes " + Percent(gain) + " less time than in the order of ranks";
+      order = std::move(best);
+    } else if (!groups.levels.empty()) {
+      how = "ring through one group after the other:";
+      why = "; so groups are left as seldom as possible";
+      order = std::move(best);
+    } else {
+      why += ", and no other order is " + Percent(kWorthwhile) + " shorter";
+    }
+  }
+  for (const std::size_t node : order) {
+    topology.ring.push_back(members[node]);
+  }
+  topology.reason = how + Listed(topology.ring) + why;
+  topology.levels = LevelsOf(order, groups.levels);
+  if (!groups.reason.empty()) {
+    topology.reason += "; " + groups.reason;
+  }
+  if (matrix) {
+    std::vector<LinkModel> neighbours;
+    std::vector<LinkModel> all;
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      neighbours.push_back(matrix->at(order[a], order[(a + 1) % order.size()]));
+      for (std::size_t b = 0; b < a; ++b) {
+        all.push_back(matrix->at(a, b));
+      }
+    }
+    topology.links = {.ring = WorstOf(neighbours),
+                      .any = WorstOf(all),
+                      .levels = ModelsOf(*matrix, groups.levels, topology.levels)};
+  }
   return topology;
 }
 

@@ -1,16 +1,28 @@
-// In which order the agents of a job stand in its ring.
+// How the agents of a job stand to each other: levels of groups, the order of the ring, and what
+// its links cost.
 //
-// Pure. So far by lowest rank, so that neighbours in rank are neighbours in the ring; measured link
-// costs will be a further argument.
+// Pure. Without measured links and labels: by lowest rank, so that neighbours in rank are
+// neighbours in the ring. With measured links the ring crosses slow and far links as seldom as
+// possible (ring_order.h), and nodes that are much nearer to each other than to the rest form a
+// group (groups.h); labels, where all nodes have them, say the groups instead. Groups stand
+// together in the ring.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "collective/schedule.h"
+#include "collective/tuning.h"
 #include "common/ids.h"
+#include "server/links.h"
 
 namespace maypole::server {
+
+// As given to the agent, outermost first: zone=a,rack=b.
+using Labels = std::vector<std::pair<std::string, std::string>>;
 
 struct PlannedMember {
   std::string node;
@@ -21,9 +33,13 @@ struct PlannedMember {
 
 struct Topology {
   std::vector<PlannedMember> ring;
-  std::string reason;  // one sentence
+  std::vector<collective::Level> levels;           // innermost first; empty: none
+  std::optional<collective::MeasuredLinks> links;  // of this ring, if enough are measured
+  std::string reason;                              // one sentence for each decision
 };
 
-Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank);
+Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank,
+                      const LinkTable& links = {},
+                      const std::map<std::string, Labels>& labels = {});
 
 }  // namespace maypole::server

@@ -39,5 +39,106 @@ TEST(Topology, ReasonStaysShortForManyNodes) {
   EXPECT_THAT(topology.reason, Not(HasSubstr("node-8")));
 }
 
+constexpr collective::LinkModel kNear = {
+    .latency_seconds = 10e-6, .bytes_per_second = 1.25e9, .message_seconds = 2e-6};
+constexpr collective::LinkModel kFar = {
+    .latency_seconds = 200e-6, .bytes_per_second = 1.25e8, .message_seconds = 2e-6};
+
+// One rank on each of a, b, c, ...
+std::map<Rank, std::string> OneRankEach(std::uint32_t nodes) {
+  std::map<Rank, std::string> ranks;
+  for (std::uint32_t rank = 0; rank < nodes; ++rank) {
+    ranks[Rank(rank)] = std::string(1, static_cast<char>('a' + rank));
+  }
+  return ranks;
+}
+
+// Every second node is in another place.
+LinkTable TwoPlaces(std::uint32_t nodes) {
+  LinkTable links;
+  const auto ranks = OneRankEach(nodes);
+  for (const auto& [a, node_a] : ranks) {
+    for (const auto& [b, node_b] : ranks) {
+      if (a < b) {
+        links.Set(node_a, node_b, {a.value() % 2 == b.value() % 2 ? kNear : kFar, 10, {}});
+      }
+    }
+  }
+  return links;
+}
+
+std::string NodesOf(const Topology& topology) {
+  std::string nodes;
+  for (const PlannedMember& member : topology.ring) {
+    nodes += member.node;
+  }
+  return nodes;
+}
+
+TEST(Topology, FollowsMeasuredLinksIntoGroupsAndLevels) {
+  const Topology topology = PlanTopology(OneRankEach(8), TwoPlaces(8));
+  const std::string nodes = NodesOf(topology);
+  EXPECT_EQ(nodes, "acegbdfh");
+  ASSERT_EQ(topology.levels.size(), 2u);
+  EXPECT_THAT(topology.levels[0].groups, ElementsAre(4, 4));
+  EXPECT_THAT(topology.levels[1].groups, ElementsAre(2));
+  ASSERT_TRUE(topology.links);
+  EXPECT_DOUBLE_EQ(topology.links->ring.bytes_per_second, kFar.bytes_per_second);
+  ASSERT_EQ(topology.links->levels.size(), 2u);
+  EXPECT_EQ(topology.links->levels[0].members, 4u);
+  EXPECT_DOUBLE_EQ(topology.links->levels[0].link.bytes_per_second, kNear.bytes_per_second);
+  EXPECT_DOUBLE_EQ(topology.links->levels[1].link.bytes_per_second, kFar.bytes_per_second);
+  EXPECT_THAT(topology.reason, HasSubstr("ring by measured links"));
+  EXPECT_THAT(topology.reason, HasSubstr("less time than in the order of ranks"));
+  EXPECT_THAT(topology.reason, HasSubstr("groups by measured cost"));
+}
+
+TEST(Topology, KeepsTheOrderOfRanksWhereLinksAreAlike) {
+  LinkTable links;
+  double factor = 1;
+  for (const auto& [a, b] : {std::pair("a", "b"), {"a", "c"}, {"b", "c"}, {"a", "d"}, {"b", "d"}}) {
+    factor += 0.05;  // one pair is not measured at all
+    links.Set(a, b, {{10e-6 * factor, 1.25e9 / factor, 2e-6}, 10, {}});
+  }
+  const Topology topology = PlanTopology(OneRankEach(4), links);
+  EXPECT_EQ(NodesOf(topology), "abcd");
+  EXPECT_THAT(topology.levels, IsEmpty());
+  ASSERT_TRUE(topology.links);
+  EXPECT_THAT(topology.reason, HasSubstr("no other order is 20 % shorter"));
+}
+
+TEST(Topology, DoesNotTrustAFewLinks) {
+  LinkTable links;
+  links.Set("a", "b", {kFar, 10, {}});
+  const Topology topology = PlanTopology(OneRankEach(4), links);
+  EXPECT_EQ(NodesOf(topology), "abcd");
+  EXPECT_FALSE(topology.links);
+}
+
+TEST(Topology, LabelsSayTheGroupsWhereAllNodesHaveThem) {
+  std::map<std::string, Labels> labels;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    labels[std::string(1, static_cast<char>('a' + i))] = {{"zone", std::to_string(i % 2)},
+                                                          {"rack", std::to_string(i % 4)}};
+  }
+  const Topology topology = PlanTopology(OneRankEach(8), {}, labels);
+  EXPECT_EQ(NodesOf(topology), "aecgbfdh");
+  ASSERT_EQ(topology.levels.size(), 3u);
+  EXPECT_THAT(topology.levels[0].groups, ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(topology.levels[1].groups, ElementsAre(2, 2));
+  EXPECT_THAT(topology.levels[2].groups, ElementsAre(2));
+  EXPECT_THAT(topology.reason, HasSubstr("groups by the agents' labels: zone rack"));
+  labels.erase("h");
+  EXPECT_THAT(PlanTopology(OneRankEach(8), {}, labels).levels, IsEmpty());
+}
+
+TEST(Topology, TakesNoLevelThatJoinsNobodyOrEverybody) {
+  std::map<std::string, Labels> labels;
+  for (const char* node : {"a", "b", "c"}) {
+    labels[node] = {{"zone", "same"}, {"host", node}};
+  }
+  EXPECT_THAT(PlanTopology(OneRankEach(3), {}, labels).levels, IsEmpty());
+}
+
 }  // namespace
 }  // namespace maypole::server
