@@ -1,7 +1,11 @@
 #include "collective/tuning.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "collective/parts.h"
 
 namespace maypole::collective {
 namespace {
@@ -21,16 +25,27 @@ TEST(TuningTable, CoversEverySizeOnce) {
   for (const std::uint32_t members : {1U, 2U, 4U, 64U, 1000U}) {
     const TuningTable table = MakeTuningTable(members, kLink);
     ASSERT_FALSE(table.rows.empty());
-    std::uint64_t end = 0;
+    std::uint64_t end = kNoLimit;
+    std::set<Collective> collectives;
     for (const TuningRow& row : table.rows) {
+      if (collectives.insert(row.collective).second) {
+        EXPECT_EQ(end, kNoLimit);
+        end = 0;
+      }
       EXPECT_EQ(row.bytes_begin, end);
       EXPECT_LT(row.bytes_begin, row.bytes_end);
-      EXPECT_NE(row.algorithm, Algorithm::kAuto);
+      EXPECT_TRUE(row.algorithm != Algorithm::kAuto && IsAvailable(row.collective, row.algorithm));
       EXPECT_FALSE(row.reason.empty());
       end = row.bytes_end;
     }
-    EXPECT_EQ(end, std::numeric_limits<std::uint64_t>::max());
-    EXPECT_NE(table.Find(Collective::kAllReduce, end), nullptr);
+    EXPECT_EQ(end, kNoLimit);
+    EXPECT_THAT(collectives,
+                testing::ElementsAre(Collective::kAllReduce,
+                                     Collective::kReduceScatter,
+                                     Collective::kAllGather,
+                                     Collective::kBroadcast,
+                                     Collective::kReduce));
+    EXPECT_NE(table.Find(Collective::kAllReduce, kNoLimit), nullptr);
     EXPECT_EQ(table.Find(Collective::kBarrier, 0), nullptr);
   }
 }
