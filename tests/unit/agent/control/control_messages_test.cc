@@ -43,6 +43,14 @@ v1::CoordinatorMessage EpochMessage() {
   b.set_incarnation(7);
   b.add_ranks(1);
   b.add_ranks(2);
+  v1::Level& level = *epoch.add_levels();
+  level.add_groups(2);
+  level.set_algorithm("ring");
+  v1::TuningRow& row = *epoch.mutable_tuning()->add_rows();
+  row.set_collective("all_reduce");
+  row.set_bytes_end(1000);
+  row.set_algorithm("tree");
+  epoch.mutable_tuning()->set_version(3);
   return message;
 }
 
@@ -124,6 +132,18 @@ TEST(ToEvent, TakesTheOtherKinds) {
   message.mutable_job_failed()->set_culprits("ranks=1");
   EXPECT_EQ(std::get<JobFailed>(*ToEvent(message, Self())).token, JobToken(9));
   EXPECT_EQ(std::get<JobFailed>(*ToEvent(message, Self())).culprits, "ranks=1");
+}
+
+TEST(ToEvent, TakesANewerTableAndRefusesOneThatCannotBe) {
+  v1::CoordinatorMessage message;
+  message.mutable_tuning()->set_token(5);
+  *message.mutable_tuning()->mutable_tuning() = EpochMessage().epoch().tuning();
+  const auto event = ToEvent(message, Self());
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_EQ(std::get<TuningChanged>(*event).token, JobToken(5));
+  EXPECT_EQ(std::get<TuningChanged>(*event).tuning.version, 3u);
+  message.mutable_tuning()->mutable_tuning()->mutable_rows(0)->set_algorithm("?");
+  EXPECT_FALSE(ToEvent(message, Self()).ok());
 }
 
 TEST(ToMessage, HelloCarriesTheEpochsSoThatTheyComeBackAlike) {
