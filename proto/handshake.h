@@ -54,6 +54,7 @@ struct Hello {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 0;
   std::int64_t pid = 0;  // for messages to people only
+  std::int64_t timeout_ns = 0;  // for the job to form; <= 0: none
   std::uint64_t job_bytes = 0;
   char job[kJobNameBytesMax + 1] = {};  // printable UTF-8
 };
@@ -75,7 +76,10 @@ struct SessionReady {
   std::uint32_t local_world_size = 0;
   std::uint32_t nodes = 0;
   std::int64_t default_timeout_ns = 0;  // of ops that name none; 0: unknown
+  std::uint32_t culprit_bytes = 0;
+  std::uint32_t reserved = 0;
   char text[512] = {};
+  char culprits[128] = {};
 };
 
 struct AllocateRequest {

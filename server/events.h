@@ -10,6 +10,7 @@
 #include "collective/schedule.h"
 #include "collective/tuning.h"
 #include "common/ids.h"
+#include "common/time.h"
 
 namespace maypole::server {
 
@@ -62,6 +63,7 @@ struct RankJoins {
   std::string job;
   Rank rank{0};
   std::uint32_t world_size = 0;
+  Duration timeout{0};  // for the job to form; <= 0: none
 };
 
 struct RankLeaves {
@@ -106,6 +108,8 @@ struct RefuseJoin {
   std::string job;
   Rank rank{0};
   std::string text;
+  bool timed_out = false;  // nothing is wrong with it, but the job did not form in time
+  std::string culprits;    // "waiting_ranks=2,3"
 };
 
 struct SendEpoch {

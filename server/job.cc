@@ -37,6 +37,12 @@ std::vector<Rank> Job::MissingRanks() const {
   return missing;
 }
 
+std::vector<Rank> Job::AwaitedRanks() const {
+  std::vector<Rank> awaited = MissingRanks();
+  std::erase_if(awaited, [&](Rank rank) { return gave_up.contains(rank); });
+  return awaited;
+}
+
 std::vector<Rank> Job::RanksOf(const std::string& node) const {
   std::vector<Rank> ranks;
   for (const auto& [rank, seat] : seats) {
@@ -59,8 +65,11 @@ std::string ReasonOf(const Job& job) {
   if (job.state != JobState::kForming) {
     return job.reason;
   }
+  const std::vector<Rank> awaited = job.AwaitedRanks();
+  const std::vector<Rank> gave_up(job.gave_up.begin(), job.gave_up.end());
   return std::to_string(job.seats.size()) + " of " + std::to_string(job.epoch.world_size) +
-         " ranks have joined; waiting for " + RankText(job.MissingRanks());
+         " ranks have joined" + (awaited.empty() ? "" : "; waiting for " + RankText(awaited)) +
+         (gave_up.empty() ? "" : "; " + RankText(gave_up) + " gave up waiting");
 }
 
 std::optional<std::string> FaultOf(const EpochInfo& claim) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Seat {
   std::string node;
   SeatState state = SeatState::kTaken;
   TimePoint since;
+  TimePoint deadline = kNever;  // for the job to form
 };
 
 struct Job {
@@ -40,12 +42,15 @@ struct Job {
   TimePoint since;  // in this state
   EpochInfo epoch;  // job and world_size always; the rest once it runs
   std::map<Rank, Seat> seats;
-  std::string reason;  // why it is in this state; while forming, ReasonOf tells
+  std::set<Rank> gave_up;  // while forming: ranks that waited in vain and have not come again
+  std::string reason;      // why it is in this state; while forming, ReasonOf tells
 
   bool is_complete() const { return seats.size() == epoch.world_size; }
 
   bool has_ended() const;  // nobody sits any more
   std::vector<Rank> MissingRanks() const;
+  // The missing ones without those that gave up.
+  std::vector<Rank> AwaitedRanks() const;
   // Ranks of `node` that have not left.
   std::vector<Rank> RanksOf(const std::string& node) const;
   std::map<Rank, std::string> Nodes() const;

@@ -74,13 +74,48 @@ void Membership::Admit(const RankJoins& event, const std::string& node) {
   }
   Job& job = jobs_[event.job];
   if (job.seats.empty() || job.state == JobState::kFailed) {
-    job = Job{.state = JobState::kForming, .since = now_, .epoch = {}, .seats = {}, .reason = ""};
+    job = Job{.state = JobState::kForming,
+              .since = now_,
+              .epoch = {},
+              .seats = {},
+              .gave_up = {},
+              .reason = ""};
     job.epoch.job = event.job;
     job.epoch.world_size = event.world_size;
   }
-  job.seats[event.rank] = {.node = node, .state = SeatState::kTaken, .since = now_};
+  job.seats[event.rank] = {.node = node,
+                           .state = SeatState::kTaken,
+                           .since = now_,
+                           .deadline = event.timeout > Duration(0) ? now_ + event.timeout : kNever};
+  job.gave_up.erase(event.rank);
   if (job.is_complete()) {
     Form(job);
+  }
+}
+
+// Ranks that have waited as long as they would for the job to form are told who is missing.
+void Membership::ExpireJoins(Job& job) {
+  std::vector<Rank> expired;
+  for (const auto& [rank, seat] : job.seats) {
+    if (now_ >= seat.deadline) {
+      expired.push_back(rank);
+    }
+  }
+  const std::string reason = ReasonOf(job);
+  const std::string awaited = "waiting_ranks=" + RankList(job.AwaitedRanks());
+  for (const Rank rank : expired) {
+    const Seat& seat = job.seats.at(rank);
+    actions_.push_back(RefuseJoin{.connection = ConnectionOf(seat.node),
+                                  .job = job.epoch.job,
+                                  .rank = rank,
+                                  .text = "rank " + std::to_string(rank.value()) + " has waited " +
+                                          SecondsText(now_ - seat.since) + " for " +
+                                          JobText(job.epoch.job) + " to form: " + reason +
+                                          "; start them, or raise the timeout",
+                                  .timed_out = true,
+                                  .culprits = awaited});
+    job.seats.erase(rank);
+    job.gave_up.insert(rank);
   }
 }
 

@@ -35,6 +35,9 @@ std::vector<Action> Membership::Tick(TimePoint now) {
         seat.state = SeatState::kLeft;
       }
     }
+    if (job->second.state == JobState::kForming) {
+      ExpireJoins(job->second);
+    }
     ForgetIfEnded(job++);
   }
   AdmitHeld();

@@ -141,6 +141,7 @@ class Membership {
                                         const Job& job) const;
   bool RejoinUnclaimed(const RankJoins& event, const std::string& node);
   void Form(Job& job);
+  void ExpireJoins(Job& job);
   void Fail(Job& job, const std::string& text, const std::string& culprits);
   void ForgetIfEnded(Jobs::iterator job);
   void Remember(JobToken token, EndedRun run);

@@ -1,5 +1,6 @@
 #include "server/messages.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -18,6 +19,14 @@ std::string Cut(const std::string& text) {
 
 double SecondsOf(Duration duration) {
   return std::chrono::duration<double>(duration).count();
+}
+
+// Of a foreign number: at most a year, and 0 for what is none.
+Duration DurationOf(double seconds) {
+  constexpr double kSecondsMax = 365 * 24 * 3600;
+  return seconds > 0 ? std::chrono::duration_cast<Duration>(
+                           std::chrono::duration<double>(std::min(seconds, kSecondsMax)))
+                     : Duration(0);
 }
 
 // Levels and a table that cannot be are left out: Membership never sees them.
@@ -102,6 +111,8 @@ struct Fillers {
     message.mutable_join_refused()->set_job(action.job);
     message.mutable_join_refused()->set_rank(action.rank.value());
     message.mutable_join_refused()->set_text(Cut(action.text));
+    message.mutable_join_refused()->set_timed_out(action.timed_out);
+    message.mutable_join_refused()->set_culprits(Cut(action.culprits));
     return Outgoing{.connection = action.connection};
   }
 
@@ -138,7 +149,8 @@ std::optional<Event> ToEvent(const v1::AgentMessage& message, ConnectionId conne
       return RankJoins{.connection = connection,
                        .job = message.join().job(),
                        .rank = Rank(message.join().rank()),
-                       .world_size = message.join().world_size()};
+                       .world_size = message.join().world_size(),
+                       .timeout = DurationOf(message.join().timeout_seconds())};
     case v1::AgentMessage::kLeave:
       return RankLeaves{.connection = connection,
                         .job = message.leave().job(),

@@ -1,7 +1,5 @@
 #include "server/text.h"
 
-#include <chrono>
-
 #include "proto/handshake.h"
 #include "proto/text.h"
 
@@ -37,10 +35,6 @@ std::string RankList(const std::vector<Rank>& ranks) {
     list += (list.empty() ? "" : ",") + std::to_string(rank.value());
   }
   return list;
-}
-
-std::string SecondsText(Duration duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
 }
 
 }  // namespace maypole::server

@@ -1,4 +1,4 @@
-// The words in which the coordinator's sentences speak of jobs, ranks and times. Pure. Internal to
+// The words in which the coordinator's sentences speak of jobs and ranks. Pure. Internal to
 // this folder.
 #pragma once
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "common/time.h"
 
 namespace maypole::server {
 
@@ -20,8 +19,5 @@ std::string RankText(const std::vector<Rank>& ranks);
 
 // "2,3", all of them.
 std::string RankList(const std::vector<Rank>& ranks);
-
-// "12 s"
-std::string SecondsText(Duration duration);
 
 }  // namespace maypole::server

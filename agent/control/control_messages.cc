@@ -157,6 +157,7 @@ struct Fillers {
     out.mutable_join()->set_job(Clean(join.job));
     out.mutable_join()->set_rank(join.rank.value());
     out.mutable_join()->set_world_size(join.world_size);
+    out.mutable_join()->set_timeout_seconds(std::chrono::duration<double>(join.timeout).count());
   }
 
   void operator()(const LeaveRank& leave) const {
@@ -236,7 +237,9 @@ absl::StatusOr<ControlEvent> ToEvent(const v1::CoordinatorMessage& message,
     case v1::CoordinatorMessage::kJoinRefused:
       return ControlEvent(JoinRefused{.job = message.join_refused().job(),
                                       .rank = Rank(message.join_refused().rank()),
-                                      .text = Clean(message.join_refused().text())});
+                                      .text = Clean(message.join_refused().text()),
+                                      .timed_out = message.join_refused().timed_out(),
+                                      .culprits = Clean(message.join_refused().culprits())});
     case v1::CoordinatorMessage::kEpoch:
       return EpochEvent(message.epoch(), self);
     case v1::CoordinatorMessage::kTuning: {

@@ -93,10 +93,12 @@ void AgentCore::OnHello(const ClientHello& hello, TimePoint now) {
                   .world_size = hello.world_size,
                   .pid = hello.pid,
                   .token = {},
-                  .since = now};
+                  .since = now,
+                  .timeout = hello.timeout};
   sessions_.emplace(hello.session, std::move(session));
   actions_.emplace_back(AnswerHello{hello.session, {}});
-  actions_.emplace_back(TellCoordinator{JoinRank{hello.job, hello.rank, hello.world_size}});
+  actions_.emplace_back(
+      TellCoordinator{JoinRank{hello.job, hello.rank, hello.world_size, hello.timeout}});
 }
 
 void AgentCore::OnGone(const ClientGone& gone, TimePoint now) {
@@ -205,8 +207,9 @@ void AgentCore::OnJoinRefused(const JoinRefused& refusal) {
     if (session.job == refusal.job && session.rank == refusal.rank && !session.token &&
         !session.gone) {
       session.gone = true;  // the client closes; nothing more is said about it
+      const ErrorCode code = refusal.timed_out ? ErrorCode::kTimeout : ErrorCode::kInvalidArgument;
       actions_.emplace_back(
-          SessionReady{.session = id, .outcome = {ErrorCode::kInvalidArgument, refusal.text, {}}});
+          SessionReady{.session = id, .outcome = {code, refusal.text, refusal.culprits}});
     }
   }
 }
@@ -236,8 +239,13 @@ void AgentCore::OnCoordinatorLink(const CoordinatorLink& link, TimePoint now) {
   }
   for (const auto& [id, session] : sessions_) {
     if (!session.token && !session.gone) {
+      // At least a moment, so that the coordinator can tell who is missing.
+      const Duration left = std::max(session.since + session.timeout - now, Duration(1));
       actions_.emplace_back(
-          TellCoordinator{JoinRank{session.job, session.rank, session.world_size}});
+          TellCoordinator{JoinRank{session.job,
+                                   session.rank,
+                                   session.world_size,
+                                   session.timeout > Duration(0) ? left : Duration(0)}});
     }
   }
 }
@@ -348,12 +356,7 @@ void AgentCore::OnTick(TimePoint now) {
       peers_.Heard(peer, now);  // its ranks left in peace, so it has nothing to say any more
       continue;
     }
-    LosePeer(
-        peer,
-        "no sign of life for " +
-            std::to_string(std::chrono::duration<double>(peers_.lease()).count()).substr(0, 3) +
-            " s (--peer-lease)",
-        now);
+    LosePeer(peer, "no sign of life for " + SecondsText(peers_.lease()) + " (--peer-lease)", now);
   }
   for (const JobToken token : Tokens()) {
     jobs_.at(token)->OnTick(now);

@@ -61,6 +61,7 @@ class AgentCore {
     std::optional<JobToken> token;  // set when the job has formed
     bool gone = false;
     TimePoint since{};
+    Duration timeout{0};  // for the job to form; <= 0: none
   };
 
   struct UnknownFrame {

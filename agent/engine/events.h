@@ -41,6 +41,7 @@ struct ClientHello {
   Rank rank{0};
   std::uint32_t world_size = 0;
   std::int64_t pid = 0;
+  Duration timeout{0};  // for the job to form; <= 0: none
 };
 
 // A validated slot. `tensor` is mapped and stays so until ReleaseSession.
@@ -105,6 +106,8 @@ struct JoinRefused {
   std::string job;
   Rank rank{0};
   std::string text;
+  bool timed_out = false;  // nothing is wrong with it, but the job did not form in time
+  std::string culprits;
 };
 
 struct JobFailed {
@@ -134,6 +137,7 @@ struct JoinRank {
   std::string job;
   Rank rank{0};
   std::uint32_t world_size = 0;
+  Duration timeout{0};  // from now on; <= 0: none
 };
 
 struct LeaveRank {

@@ -15,12 +15,6 @@ namespace {
 // Of an op that nobody gave less time than twice this.
 constexpr Duration kNewsAfter = std::chrono::seconds(1);
 
-std::string Seconds(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
-}
-
 template <typename Map>
 std::vector<OpKey> KeysOf(const Map& ops) {
   std::vector<OpKey> keys;
@@ -218,7 +212,7 @@ void Job::ReportStall(const OpKey& key, Op& op, TimePoint now) {
   }
   context_.actions.emplace_back(LogLine{LogLine::Level::kWarning,
                                         "job \"" + epoch_.job + "\": " + DescribeOp(key, op) +
-                                            " has waited for " + Seconds(now - op.first_seen) +
+                                            " has waited for " + SecondsText(now - op.first_seen) +
                                             " for " + DescribeRanksWithHosts(MissingRanks(op)) +
                                             ", not submitted there yet"});
 }
@@ -228,7 +222,7 @@ void Job::CheckDeadline(const OpKey& key, Op& op, TimePoint now) {
     return;
   }
   const std::string what =
-      DescribeOp(key, op) + " timed out after " + Seconds(now - op.first_seen) + ": ";
+      DescribeOp(key, op) + " timed out after " + SecondsText(now - op.first_seen) + ": ";
   Outcome outcome{.code = ErrorCode::kTimeout, .text = {}, .culprits = {}};
   std::vector<Rank> awaited = MissingRanks(op);
   if (!op.execution) {

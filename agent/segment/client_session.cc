@@ -252,6 +252,8 @@ void ClientSession::Ready(const SessionReady& ready) {
   message.local_world_size = ready.local_world_size;
   message.nodes = ready.nodes;
   message.default_timeout_ns = ready.default_timeout.count();
+  message.culprit_bytes =
+      static_cast<std::uint32_t>(StoreText(message.culprits, ready.outcome.culprits));
   job_ = ready.token;
   phase_ = ready.outcome.ok() ? Phase::kReady : Phase::kRefused;
   Send(&message, sizeof(message), {});

@@ -1,5 +1,7 @@
 #include "agent/segment/handshake_reader.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -98,11 +100,13 @@ std::variant<ClientHello, Outcome> ReadHello(std::span<const std::byte> packet,
   if (Outcome checked = CheckHello(hello, packet.size(), version); !checked.ok()) {
     return checked;
   }
-  return ClientHello{.session = 0,
-                     .job = std::string(LoadText(hello.job, hello.job_bytes)),
-                     .rank = Rank(hello.rank),
-                     .world_size = hello.world_size,
-                     .pid = hello.pid};
+  return ClientHello{
+      .session = 0,
+      .job = std::string(LoadText(hello.job, hello.job_bytes)),
+      .rank = Rank(hello.rank),
+      .world_size = hello.world_size,
+      .pid = hello.pid,
+      .timeout = std::chrono::nanoseconds(std::max<std::int64_t>(hello.timeout_ns, 0))};
 }
 
 ClientRequest ReadRequest(std::span<const std::byte> packet) {

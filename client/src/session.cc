@@ -81,6 +81,7 @@ Outcome Session::SayHello(TimePoint deadline) {
   hello.rank = settings_.rank;
   hello.world_size = settings_.world_size;
   hello.pid = ::getpid();
+  hello.timeout_ns = settings_.timeout.count();
   hello.job_bytes = StoreText(hello.job, settings_.job);
   // An agent that refuses at once has closed already, and its reply waits for us: so the reply is
   // what counts.
@@ -136,21 +137,26 @@ Outcome Session::ReadHelloReply(Packet& packet) {
   return {};
 }
 
+// When the time is over the coordinator says who is missing; if nothing comes, the agent or the
+// coordinator is what is missing.
 Outcome Session::AwaitReady(TimePoint deadline) {
+  constexpr Duration kForTheReason = std::chrono::seconds(1);
   Packet packet;
-  Outcome received =
-      socket_.ReceiveMessage(MessageKind::kSessionReady, deadline, membership_, packet);
+  Outcome received = socket_.ReceiveMessage(
+      MessageKind::kSessionReady, deadline + kForTheReason, membership_, packet);
   if (received.code == ErrorCode::kTimeout) {
     return Failure(ErrorCode::kTimeout,
                    "rank " + std::to_string(settings_.rank) + " has waited " +
-                       std::to_string(std::chrono::duration<double>(settings_.timeout).count()) +
-                       " s for the other ranks of job '" + settings_.job + "' (world size " +
-                       std::to_string(settings_.world_size) + ") to join at " + socket_.name() +
-                       ": start them, or raise the timeout (`maypole status` names the missing ranks)");
+                       SecondsText(settings_.timeout) + " s for job \"" + settings_.job +
+                       "\" (world size " + std::to_string(settings_.world_size) +
+                       ") to form, and " + socket_.name() +
+                       " does not say who is missing: look at its log, and whether it reaches the "
+                       "coordinator");
   }
   if (received.ok() && membership_.code != 0) {
     return Failure(static_cast<ErrorCode>(membership_.code),
-                   std::string(LoadText(membership_.text, membership_.text_bytes)));
+                   std::string(LoadText(membership_.text, membership_.text_bytes)),
+                   std::string(LoadText(membership_.culprits, membership_.culprit_bytes)));
   }
   return received;
 }

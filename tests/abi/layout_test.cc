@@ -53,12 +53,12 @@ TEST(Layout, OfASlotIsThatOfProtocol1) {
 }
 
 TEST(Layout, OfTheHandshakeIsThatOfProtocol1) {
-  EXPECT_EQ(sizeof(Hello), 200u);
+  EXPECT_EQ(sizeof(Hello), 208u);
   EXPECT_EQ(offsetof(Hello, rank), 48u);
   EXPECT_EQ(offsetof(Hello, pid), 56u);
-  EXPECT_EQ(offsetof(Hello, job), 72u);
+  EXPECT_EQ(offsetof(Hello, job), 80u);
   EXPECT_EQ(sizeof(HelloReply), 568u);
-  EXPECT_EQ(sizeof(SessionReady), 560u);
+  EXPECT_EQ(sizeof(SessionReady), 696u);
   EXPECT_EQ(sizeof(AllocateRequest), 24u);
   EXPECT_EQ(sizeof(AllocateReply), 552u);
   EXPECT_EQ(sizeof(FreeRequest), 24u);

@@ -118,7 +118,7 @@ void SimCoordinator::Tell(int id, const agent::ControlMessage& message) {
   const server::Event event = std::visit(
       Overloaded{
           [&](const agent::JoinRank& m) -> server::Event {
-            return server::RankJoins{connection, m.job, m.rank, m.world_size};
+            return server::RankJoins{connection, m.job, m.rank, m.world_size, m.timeout};
           },
           [&](const agent::LeaveRank& m) -> server::Event {
             return server::RankLeaves{connection, m.job, m.token, m.rank, m.died, m.reason};

@@ -47,8 +47,9 @@ struct Cluster {
   void Join(ConnectionId connection,
             std::uint32_t rank,
             std::uint32_t world_size,
-            const std::string& job = "train") {
-    Do(RankJoins{connection, job, Rank(rank), world_size});
+            const std::string& job = "train",
+            Duration timeout = Duration(0)) {
+    Do(RankJoins{connection, job, Rank(rank), world_size, timeout});
   }
 
   void Leave(ConnectionId connection,

@@ -60,6 +60,37 @@ TEST(Jobs, FormOnlyWhenTheLastRankHasJoined) {
   EXPECT_EQ(cluster.View().counters.epochs_issued, 1u);
 }
 
+TEST(Jobs, RanksThatWaitInVainAreToldWhoIsMissingAndTheirPlacesAreFree) {
+  using std::chrono::seconds;
+  Cluster cluster;
+  const ConnectionId a = cluster.Attach("a");
+  cluster.Join(a, 0, 4, "train", seconds(5));
+  cluster.Join(a, 1, 4, "train", seconds(6));
+  cluster.Join(a, 2, 4);  // waits for ever
+  cluster.Pass(seconds(5) - Duration(1));
+  EXPECT_EQ(cluster.CountOfLast<RefuseJoin>(), 0u);
+  cluster.Pass(Duration(1));
+  const auto first = cluster.Sent<RefuseJoin>(a);
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].rank, Rank(0));
+  EXPECT_TRUE(first[0].timed_out);
+  EXPECT_EQ(first[0].culprits, "waiting_ranks=3");
+  EXPECT_EQ(first[0].text,
+            "rank 0 has waited 5.0 s for job \"train\" to form: 3 of 4 ranks have joined; waiting "
+            "for rank 3; start them, or raise the timeout");
+  cluster.Pass(seconds(1));
+  const auto second = cluster.Sent<RefuseJoin>(a);
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_EQ(second[0].culprits, "waiting_ranks=3");
+  EXPECT_THAT(second[0].text, HasSubstr("waiting for rank 3; rank 0 gave up waiting"));
+  for (const std::uint32_t rank : {0, 1, 3}) {
+    cluster.Join(a, rank, 4, "train", seconds(5));
+  }
+  EXPECT_THAT(cluster.Sent<SendEpoch>(a), SizeIs(1));
+  cluster.Pass(seconds(10));
+  EXPECT_EQ(cluster.CountOfLast<RefuseJoin>(), 0u);
+}
+
 // Joins and attachments in any order give the same members in the same order.
 TEST(Jobs, FormAlikeInAnyOrderOfStarts) {
   constexpr std::uint32_t kNodes = 4;
