@@ -122,6 +122,11 @@ std::string FormatWithUnit(std::uint64_t value, std::span<const Unit> units) {
 }  // namespace
 
 absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text) {
+  const bool capital = std::any_of(
+      text.begin(), text.end(), [](unsigned char c) { return std::isupper(c) != 0; });
+  if (capital && text.ends_with('b')) {
+    return NotA(text, std::string(kByteForm).append("; a small b means bits"));
+  }
   return ParseWithUnit(text, kByteUnits, kByteForm);
 }
 
@@ -137,6 +142,9 @@ absl::StatusOr<Duration> ParseDuration(std::string_view text) {
 }
 
 absl::StatusOr<std::uint64_t> ParseBitRate(std::string_view text) {
+  if (text.find('B') != std::string_view::npos) {
+    return NotA(text, std::string(kBitRateForm).append("; a capital B means bytes"));
+  }
   std::string_view rate = text;
   if (rate.ends_with("/s")) {
     rate.remove_suffix(2);

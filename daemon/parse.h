@@ -13,13 +13,14 @@
 namespace maypole::daemon {
 
 // "4096", "64KiB", "25MB", "1.5GiB": K, M, G, T by 1000 ("kB") or by 1024 ("KiB"); letters in any
-// case.
+// case, but for "Gb" and its like, which mean bits.
 absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text);
 
 // "5us", "250ms", "3s", "1.5min", "2h"; a bare "0" too. Never negative.
 absl::StatusOr<Duration> ParseDuration(std::string_view text);
 
-// Bits per second: "25Gbps", "100Mbit", "1gbit/s", "64kbps". Never zero.
+// Bits per second: "25Gbps", "100Mbit", "1gbit/s", "64kbps". Never zero, and never with a B, which
+// means bytes.
 absl::StatusOr<std::uint64_t> ParseBitRate(std::string_view text);
 
 // A whole number in [min, max].

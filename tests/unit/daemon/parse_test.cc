@@ -51,6 +51,14 @@ TEST(ParseBytes, RefusesTheRestNamingIt) {
   }
 }
 
+TEST(ParseBytes, TakesNoBits) {
+  for (const char* text : {"25Gb", "1Kib", "5Mb"}) {
+    EXPECT_THAT(ErrorOf(ParseBytes(text)),
+                AllOf(HasSubstr("\"" + std::string(text) + "\""), HasSubstr("b means bits")))
+        << text;
+  }
+}
+
 TEST(ParseDuration, TakesEveryUnit) {
   using namespace std::chrono_literals;
   const std::pair<const char*, Duration> cases[] = {{"0", 0ns},
@@ -80,6 +88,9 @@ TEST(ParseBitRate, TakesTheUsualSpellings) {
   }
   for (const char* text : {"", "0Gbps", "25", "25GB/s", "fast", "/s"}) {
     EXPECT_THAT(ErrorOf(ParseBitRate(text)), HasSubstr("25Gbps")) << text;
+  }
+  for (const char* text : {"25GB", "25GB/s", "25GBps"}) {
+    EXPECT_THAT(ErrorOf(ParseBitRate(text)), HasSubstr("B means bytes")) << text;
   }
 }
 
