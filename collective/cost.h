@@ -20,7 +20,16 @@
 // a time, P-1 out and P-1 in, as a program without concurrency would send them; links that carry
 // both directions at once need half of it. A tree's first slice meets 4L-2 messages on its way, as
 // a parent takes two children one after the other; the slices after it come at the pace of the
-// busiest member. Summing costs nothing here, and contention does not exist: simulate.h has them.
+// busiest member.
+//
+// With r rails the parts of b and of messages shrink to 1/r where as many messages are on the way
+// at once: a ring whose chunk is one slice uses one rail.
+// Behind uplinks of rate u, with groups of g, direct sends 2 g (P-g)/P N out of a group and
+// halving-doubling 2 g (Q-g)/Q N, a ring or tree only what one or three members send; what that
+// takes longer than the members' own links comes on top.
+// A slowest member that takes k times as long makes that much longer what a busy member sends, but
+// of the way of a tree's first slice only the six messages of one parent.
+// Summing costs nothing here, and members never collide: simulate.h has both.
 //
 // The other collectives, where bytes are those of the member that sends most:
 //
@@ -44,10 +53,20 @@
 
 namespace maypole::collective {
 
+// What groups of neighbouring members share: the link of their switch to the others' switches.
+struct UplinkModel {
+  std::uint32_t members = 0;    // of a group; 0: one switch for all
+  double bytes_per_second = 0;  // > 0 if there are groups; of each direction, for the whole group
+  double latency_seconds = 0;   // on top of a member's
+};
+
 struct LinkModel {
   double latency_seconds = 0;
   double bytes_per_second = 0;  // > 0; of each direction
   double message_seconds = 0;   // of a port, for each message whatever its size
+  std::uint32_t rails = 1;      // > 0; ports of a member, each with that rate; a message takes one
+  UplinkModel uplink = {};
+  double slowest = 1;  // >= 1; times that the slowest member's ports take as long
 };
 
 struct Cost {
@@ -84,7 +103,9 @@ struct LevelModel {
   LinkModel link;  // what each member of a group has to itself
 };
 
-// Each level all-reduces what its owners hold, one level after the other.
+// Each level all-reduces what its owners hold, one level after the other. A message is at most the
+// part that the highest level gives to one owner; the latency of a ring whose chunks are several
+// such hides behind them.
 Cost PredictHierarchical(std::span<const LevelModel> levels,
                          std::uint64_t bytes,
                          std::uint64_t slice_bytes = kDefaultSliceBytes);

@@ -16,10 +16,11 @@ Train Pass(Train train, double& free, std::uint64_t bytes, double bytes_per_seco
 
 }  // namespace
 
-Fabric::Fabric(const Network& network, std::size_t members) : network_(network) {
-  MAYPOLE_CHECK(network.link.bytes_per_second > 0);
-  MAYPOLE_CHECK(network.group_of.empty() ||
-                (network.group_of.size() == members && network.uplink.bytes_per_second > 0));
+Fabric::Fabric(const Network& network, const Symmetry& symmetry)
+    : network_(network), symmetry_(symmetry) {
+  MAYPOLE_CHECK(network.link.bytes_per_second > 0 && network.link.rails > 0);
+  MAYPOLE_CHECK(network.group_of.empty() || (network.group_of.size() == symmetry.members &&
+                                             network.uplink.bytes_per_second > 0));
 }
 
 double Fabric::SlownessOf(Member member) const {
@@ -44,8 +45,9 @@ Train Fabric::Carry(Train train, Member from, Member to, std::uint64_t bytes) {
   }
   if (CrossesGroups(from, to)) {
     const double rate = network_.uplink.bytes_per_second;
+    const Member stands_for = symmetry_.RepresentativeOf(to);
     train = Pass(train, up_free_[network_.group_of[from.value()]], bytes, rate);
-    train = Pass(train, down_free_[network_.group_of[to.value()]], bytes, rate);
+    train = Pass(train, down_free_[network_.group_of[stands_for.value()]], bytes, rate);
   }
   return train;
 }

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "collective/simulate.h"
+#include "collective/network.h"
+#include "collective/symmetry.h"
 
 namespace maypole::collective {
 
@@ -20,8 +21,8 @@ struct Train {
 
 class Fabric {
  public:
-  // Borrows `network`, which is for `members`.
-  Fabric(const Network& network, std::size_t members);
+  // Borrows `network`, which is for all members of the symmetry.
+  Fabric(const Network& network, const Symmetry& symmetry);
 
   // How much slower a member's port and sums are.
   double SlownessOf(Member member) const;
@@ -30,13 +31,14 @@ class Fabric {
 
   double Latency(Member from, Member to) const;
 
-  // Sends a message that leaves the sender's port as `train` says; latency comes on top.
+  // Sends a message of a representative that leaves its port as `train` says; latency comes on top.
   Train Carry(Train train, Member from, Member to, std::uint64_t bytes);
 
  private:
   bool CrossesGroups(Member from, Member to) const;
 
   const Network& network_;
+  const Symmetry symmetry_;
   std::map<std::pair<Member, Member>, double> path_free_;
   std::map<std::uint32_t, double> up_free_;  // by group
   std::map<std::uint32_t, double> down_free_;

@@ -6,57 +6,73 @@
 namespace maypole::collective {
 namespace {
 
-// The units of `count` blocks from `first` on.
-Block Join(std::span<const Block> blocks, std::uint32_t first, std::uint32_t count) {
-  return {blocks[first].begin, blocks[first + count - 1].end};
-}
+// The blocks that `index` holds while it exchanges at `distance`, by their distance from its own:
+// an order that both ends see alike, and in which the half that the next stage needs comes
+// together.
+enum class Order : std::uint8_t { kNearestFirst, kFarthestFirst };
 
-// Blocks that `index` holds while it exchanges at `distance`.
-Block HeldBy(std::span<const Block> blocks, std::uint32_t index, std::uint32_t distance) {
-  return Join(blocks, index & ~(distance - 1), distance);
+template <typename Visit>
+void ForEachHeld(std::span<const Block> blocks,
+                 std::uint32_t index,
+                 std::uint32_t distance,
+                 Order order,
+                 Visit visit) {
+  for (std::uint32_t k = 0; k < distance; ++k) {
+    visit(blocks[index ^ (order == Order::kNearestFirst ? k : distance - 1 - k)]);
+  }
 }
 
 }  // namespace
 
 void HalvingReduce(Flow& flow, const Team& team, std::span<const Block> blocks, bool complete) {
   const std::uint32_t core = std::bit_floor(team.size());
-  const Block all = Join(blocks, 0, core);
+  const auto send = [&](std::uint32_t receiver, std::uint32_t distance, Member peer) {
+    ForEachHeld(blocks, receiver, distance, Order::kFarthestFirst, [&](Block block) {
+      flow.Send(block, peer);
+    });
+  };
+  const auto combine = [&](std::uint32_t distance, Member peer, bool last) {
+    ForEachHeld(blocks, team.self, distance, Order::kFarthestFirst, [&](Block block) {
+      flow.Combine(block, peer, last);
+    });
+  };
   if (team.self >= core) {
-    flow.Send(all, team.at(team.self - core));
+    send(team.self - core, core, team.at(team.self - core));
     return;
   }
   if (team.self + core < team.size()) {
-    flow.Combine(all, team.at(team.self + core), false);
+    combine(core, team.at(team.self + core), false);
   }
   for (std::uint32_t distance = core / 2; distance > 0; distance /= 2) {
     const std::uint32_t partner = team.self ^ distance;
-    flow.Send(HeldBy(blocks, partner, distance), team.at(partner));
-    flow.Combine(HeldBy(blocks, team.self, distance), team.at(partner), complete && distance == 1);
+    send(partner, distance, team.at(partner));
+    combine(distance, team.at(partner), complete && distance == 1);
   }
 }
 
 void DoublingSpread(Flow& flow, const Team& team, std::span<const Block> blocks) {
   const std::uint32_t core = std::bit_floor(team.size());
-  const bool folded = team.self >= core;
-  const std::uint32_t self = folded ? team.self - core : team.self;
-  // A chunk that the member of the core has goes on to the member folded into it.
-  const auto hand_on = [&](Block units) {
-    if (folded) {
-      flow.Take(units, team.at(self));
-    } else if (self + core < team.size()) {
-      flow.Send(units, team.at(self + core));
-    }
+  const auto send = [&](std::uint32_t distance, Member peer) {
+    ForEachHeld(blocks, team.self, distance, Order::kNearestFirst, [&](Block block) {
+      flow.Send(block, peer);
+    });
   };
-  for (std::uint32_t distance = 1; distance < core; distance *= 2) {
-    const std::uint32_t partner = self ^ distance;
-    if (!folded) {
-      flow.Send(HeldBy(blocks, self, distance), team.at(partner));
-      flow.Take(HeldBy(blocks, partner, distance), team.at(partner));
-    }
+  const auto take = [&](std::uint32_t sender, std::uint32_t distance, Member peer) {
+    ForEachHeld(blocks, sender, distance, Order::kNearestFirst, [&](Block block) {
+      flow.Take(block, peer);
+    });
+  };
+  if (team.self >= core) {
+    take(team.self - core, core, team.at(team.self - core));
+    return;
   }
-  hand_on(blocks[self]);
   for (std::uint32_t distance = 1; distance < core; distance *= 2) {
-    hand_on(HeldBy(blocks, self ^ distance, distance));
+    const std::uint32_t partner = team.self ^ distance;
+    send(distance, team.at(partner));
+    take(partner, distance, team.at(partner));
+  }
+  if (team.self + core < team.size()) {
+    send(core, team.at(team.self + core));
   }
 }
 

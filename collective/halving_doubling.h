@@ -7,7 +7,8 @@
 //            chunk lies and sends the other half to its partner, who keeps that. Then member i has
 //            the sum of chunk i. Doubling: the same exchanges backwards with finished chunks; the
 //            folded members are sent each chunk as it comes.
-// Pipeline:  a slice of a chunk waits only for itself in the stage before.
+// Pipeline:  a slice of a chunk waits only for itself in the stage before. A stage sends first what
+//            its receiver sends on in the next.
 // Cost:      2 log2 Q rounds, and 2 more where P is no power of two; a member sends and receives
 //            2(Q-1)/Q N, and those with a folded member N more each way.
 // Numerics:  a binary tree of partial sums, of which each is rounded in the accumulator type; since

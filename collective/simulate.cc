@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "collective/fabric.h"
+#include "collective/make.h"
 #include "collective/step_graph.h"
 #include "common/check.h"
 
@@ -35,17 +36,17 @@ struct Lane {
 };
 
 struct MemberState {
-  double port_out_free = 0;
-  double port_in_free = 0;
+  std::vector<double> ports_in_free;  // by rail
   double summing_free = 0;
-  bool sending = false;
-  MinHeap<NodeId> ready;  // sends, the first in the list first
+  std::uint32_t sending = 0;  // messages in the ports out
+  MinHeap<NodeId> ready;      // sends, the first in the list first
   std::unordered_map<std::uint32_t, Lane> lanes;
 };
 
 class Run {
  public:
   Run(std::span<const Schedule> schedules,
+      const Symmetry& symmetry,
       const Network& network,
       const SimulationOptions& options);
 
@@ -66,7 +67,12 @@ class Run {
 
   MemberState& StateOf(Member member) { return members_[member.value()]; }
 
+  // The member that takes what `step` sends, or its representative.
+  Member ReceiverOf(const Step& step) const { return symmetry_.RepresentativeOf(step.peer); }
+
+  const Symmetry symmetry_;
   const StepGraph graph_;
+  const std::uint32_t rails_;
   Fabric fabric_;
   const SimulationOptions& options_;
   double now_ = 0;
@@ -82,12 +88,15 @@ class Run {
 };
 
 Run::Run(std::span<const Schedule> schedules,
+         const Symmetry& symmetry,
          const Network& network,
          const SimulationOptions& options)
-    : graph_(schedules),
-      fabric_(network, schedules.size()),
+    : symmetry_(symmetry),
+      graph_(schedules, symmetry),
+      rails_(network.link.rails),
+      fabric_(network, symmetry),
       options_(options),
-      members_(schedules.size()),
+      members_(schedules.size(), {.ports_in_free = std::vector<double>(network.link.rails)}),
       waits_(graph_.size()),
       rounds_(graph_.size()),
       tail_arrives_(graph_.size()),
@@ -135,7 +144,7 @@ void Run::Handle(const Event& event) {
       OnStepDone(event.node);
       break;
     case EventKind::kPortFree:
-      StateOf(graph_.MemberOf(event.node)).sending = false;
+      --StateOf(graph_.MemberOf(event.node)).sending;
       OnStepDone(event.node);
       break;
     case EventKind::kArrives:
@@ -192,16 +201,17 @@ void Run::OnStepDone(NodeId node) {
 // The head is at the receiver's port.
 void Run::OnArrives(NodeId send) {
   const Step& step = graph_.StepOf(send);
-  MemberState& receiver = StateOf(step.peer);
-  const double begin = std::max(now_, receiver.port_in_free);
-  receiver.port_in_free =
-      std::max(tail_arrives_[send], begin + fabric_.PortSeconds(BytesOf(step), step.peer));
-  Post(receiver.port_in_free, EventKind::kDelivered, send);
+  const Member receiver = ReceiverOf(step);
+  auto& ports = StateOf(receiver).ports_in_free;
+  double& free = *std::min_element(ports.begin(), ports.end());
+  const double begin = std::max(now_, free);
+  free = std::max(tail_arrives_[send], begin + fabric_.PortSeconds(BytesOf(step), receiver));
+  Post(free, EventKind::kDelivered, send);
 }
 
 void Run::OnDelivered(NodeId send) {
   const Step& step = graph_.StepOf(send);
-  result_.bytes_received[step.peer.value()] += BytesOf(step);
+  result_.bytes_received[ReceiverOf(step).value()] += BytesOf(step);
   if (const NodeId receive = graph_.PartnerOf(send); receive != kNoNode) {
     rounds_[receive] = std::max(rounds_[receive], rounds_[send] + 1);
     Wake(receive);
@@ -221,7 +231,7 @@ void Run::OnWindowOpens(NodeId send) {
 
 void Run::SendNext(Member member) {
   MemberState& state = StateOf(member);
-  while (!state.sending && !state.ready.empty()) {
+  while (state.sending < rails_ && !state.ready.empty()) {
     const NodeId send = state.ready.top();
     state.ready.pop();
     Lane& lane = state.lanes[graph_.StepOf(send).peer.value()];
@@ -230,7 +240,7 @@ void Run::SendNext(Member member) {
       continue;
     }
     ++lane.on_the_way;
-    state.sending = true;
+    ++state.sending;
     Transmit(send);
   }
 }
@@ -259,7 +269,22 @@ std::uint64_t Run::BytesOf(const Step& send) const {
 Simulation Simulate(std::span<const Schedule> schedules,
                     const Network& network,
                     const SimulationOptions& options) {
-  return Run(schedules, network, options).Finish();
+  const auto members = static_cast<std::uint32_t>(schedules.size());
+  return Run(schedules, Symmetry::None(members), network, options).Finish();
+}
+
+Simulation SimulateAllReduce(Algorithm algorithm,
+                             const Shape& shape,
+                             const Network& network,
+                             const SimulationOptions& options) {
+  const Symmetry symmetry = FindSymmetry(algorithm, shape, network);
+  std::vector<Schedule> schedules;
+  for (std::uint32_t member = 0; member < symmetry.period; ++member) {
+    Shape own = shape;
+    own.self = Member(member);
+    schedules.push_back(MakeSchedule(algorithm, own));
+  }
+  return Run(schedules, symmetry, network, options).Finish();
 }
 
 }  // namespace maypole::collective

@@ -2,11 +2,12 @@
 //
 // Pure and deterministic: events at the same time run in the order in which they were caused.
 //
-// The network: every member has a full-duplex port, every ordered pair of members a path. A message
-// is sent cut-through, like a train of packets: it occupies the sender's port out, then the path
-// and the uplinks between groups, then the receiver's port in, each for bytes / rate (the ports
-// also for message_seconds) and each for one message at a time: the ports in order of arrival, what
-// lies between in order of sending. Its head is at the receiver one latency after it entered the
+// The network: every member has a full-duplex port (or several rails, of which a message takes the
+// first that is free), every ordered pair of members a path. A message is sent cut-through, like a
+// train of packets: it occupies the sender's port out, then the path and the uplinks between
+// groups, then the receiver's port in, each for bytes / rate (the ports also for message_seconds)
+// and each for one message at a time: the ports in order of arrival, what lies between in order of
+// sending. Its head is at the receiver one latency after it entered the
 // path; it is delivered when its tail is. So a slow receiver does not hold up the sender (what
 // waits lies in the network, as in a lossless switch with deep buffers); `window` bounds how much
 // does.
@@ -18,34 +19,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "collective/cost.h"
+#include "collective/network.h"
 #include "collective/schedule.h"
+#include "collective/symmetry.h"
 
 namespace maypole::collective {
-
-struct Network {
-  LinkModel link;  // of every port; the latency of every path
-
-  // Paths from .first to .second with another latency and a rate of their own, which may be lower
-  // than the ports'.
-  std::map<std::pair<Member, Member>, LinkModel> paths;
-
-  // Groups of members behind one switch, as in a fat tree: what goes from group to group shares the
-  // way out of the one and the way into the other, each of `uplink`'s rate, and takes its latency
-  // longer. By member; empty: one switch for all. Eight members at rate b behind an uplink of 4 b
-  // are oversubscribed 2:1.
-  std::vector<std::uint32_t> group_of;
-  LinkModel uplink;
-
-  // By member, 1 if absent: its port and its sums take so many times as long.
-  std::vector<double> slowness;
-};
 
 struct SimulationOptions {
   std::uint32_t window = 4;             // messages on the way from one member to one other; > 0
@@ -60,14 +42,22 @@ struct Simulation {
   std::string problem;       // if not finished: which step waits
   double seconds = 0;        // until the last step of the last member
   std::uint32_t rounds = 0;  // the longest chain of messages of which each needs the one before
-  std::vector<std::uint64_t> bytes_sent;  // by member
+  std::vector<std::uint64_t> bytes_sent;  // by member; of a symmetry, the representatives
   std::vector<std::uint64_t> bytes_received;
   std::vector<double> member_seconds;  // until each member's last step
 };
 
-// The schedules must have passed the form checks of verify.h. Time: O(log n) for each of n steps.
+// The schedules, of all members, must have passed the form checks of verify.h. Time: O(log n) for
+// each of n steps.
 Simulation Simulate(std::span<const Schedule> schedules,
                     const Network& network,
                     const SimulationOptions& options = {});
+
+// Makes the schedules and runs them, of as few members as FindSymmetry says: 4,096 members take
+// milliseconds to seconds.
+Simulation SimulateAllReduce(Algorithm algorithm,
+                             const Shape& shape,
+                             const Network& network,
+                             const SimulationOptions& options = {});
 
 }  // namespace maypole::collective

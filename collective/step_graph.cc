@@ -25,7 +25,9 @@ struct End {
 
 }  // namespace
 
-StepGraph::StepGraph(std::span<const Schedule> schedules) : schedules_(schedules) {
+StepGraph::StepGraph(std::span<const Schedule> schedules, const Symmetry& symmetry)
+    : schedules_(schedules) {
+  MAYPOLE_CHECK(schedules.size() == symmetry.period);
   std::size_t total = 0;
   first_.push_back(0);
   for (const Schedule& schedule : schedules) {
@@ -38,7 +40,7 @@ StepGraph::StepGraph(std::span<const Schedule> schedules) : schedules_(schedules
     member_of_.insert(member_of_.end(), schedules[member].steps.size(), member);
   }
   LinkDependents();
-  PairMessages();
+  PairMessages(symmetry);
 }
 
 void StepGraph::LinkDependents() {
@@ -61,7 +63,7 @@ void StepGraph::LinkDependents() {
   for_each_edge([&](NodeId before, NodeId node) { dependents_[next[before]++] = node; });
 }
 
-void StepGraph::PairMessages() {
+void StepGraph::PairMessages(const Symmetry& symmetry) {
   partner_.assign(size(), kNoNode);
   std::vector<End> sends;
   std::vector<End> receives;
@@ -69,7 +71,10 @@ void StepGraph::PairMessages() {
     const Step& step = StepOf(node);
     const std::uint32_t self = member_of_[node];
     if (step.kind == StepKind::kSend) {
-      sends.push_back({self, step.peer.value(), step.ordinal, node});
+      sends.push_back({symmetry.SeenBy(step.peer, Member(self)).value(),
+                       symmetry.RepresentativeOf(step.peer).value(),
+                       step.ordinal,
+                       node});
     } else if (IsReceive(step.kind)) {
       receives.push_back({step.peer.value(), self, step.ordinal, node});
     }

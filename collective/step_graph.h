@@ -1,9 +1,10 @@
 // The steps of all members as one graph: which step waits for which, and which receive takes which
 // send.
 //
-// Pure. Shared by the verifier and the simulator. A node is one step of one member. The graph
-// borrows the schedules, which must outlive it; their `after`, `peer` and `members` must be valid
-// (the form checks of verify.h).
+// Pure. Shared by the verifier and the simulator. A node is one step of one member; with a
+// symmetry, of one representative, whose message to another member's peer is taken by that peer's
+// representative. The graph borrows the schedules, which must outlive it; their `after`, `peer` and
+// `members` must be valid (the form checks of verify.h).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "collective/schedule.h"
+#include "collective/symmetry.h"
 
 namespace maypole::collective {
 
@@ -20,7 +22,10 @@ inline constexpr NodeId kNoNode = 0xffffffff;
 
 class StepGraph {
  public:
-  explicit StepGraph(std::span<const Schedule> schedules);
+  explicit StepGraph(std::span<const Schedule> schedules)
+      : StepGraph(schedules, Symmetry::None(static_cast<std::uint32_t>(schedules.size()))) {}
+
+  StepGraph(std::span<const Schedule> schedules, const Symmetry& symmetry);
 
   NodeId size() const { return first_.back(); }
 
@@ -48,7 +53,7 @@ class StepGraph {
 
  private:
   void LinkDependents();
-  void PairMessages();
+  void PairMessages(const Symmetry& symmetry);
 
   std::span<const Schedule> schedules_;
   std::vector<NodeId> first_;  // by member, and one more

@@ -7,6 +7,7 @@
 
 #include "collective/hierarchical.h"
 #include "collective/make.h"
+#include "tests/unit/collective/networks.h"
 #include "tests/unit/collective/traffic.h"
 
 namespace maypole::collective {
@@ -14,7 +15,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr LinkModel kLink = {.latency_seconds = 5e-6, .bytes_per_second = 25e9 / 8};
 constexpr ElementCount kElements = 16 << 20;  // 64 MiB of f32
 
 Simulation Simulated(Algorithm algorithm,
@@ -127,17 +127,6 @@ TEST(SimulatedNetwork, ChargesSumsWhereTheyBind) {
   EXPECT_LT(simulation.seconds, 1.1 * (0.75 * kElements * per_element + 16.2e-3));
 }
 
-// Groups of `size` members each, whose uplinks carry 1/oversubscription of what their members can.
-Network FatTree(std::uint32_t members, std::uint32_t size, double oversubscription) {
-  Network network = {.link = kLink};
-  for (std::uint32_t member = 0; member < members; ++member) {
-    network.group_of.push_back(member / size);
-  }
-  network.uplink = {.latency_seconds = 2e-6,
-                    .bytes_per_second = kLink.bytes_per_second * size / oversubscription};
-  return network;
-}
-
 TEST(SimulatedNetwork, LetsARingCrossOversubscribedUplinksWithoutLoss) {
   const Shape shape = {.members = 16, .elements = kElements};
   const double star = Simulated(Algorithm::kRing, shape).seconds;
@@ -168,6 +157,17 @@ TEST(SimulatedNetwork, AddsTheUplinksLatencyOncePerCrossing) {
   const Shape shape = {.members = 2, .elements = 8};
   const double across = Simulated(Algorithm::kDirect, shape, FatTree(2, 1, 1)).seconds;
   EXPECT_NEAR(across - Simulated(Algorithm::kDirect, shape).seconds, 2 * 2e-6, 1e-12);
+}
+
+TEST(SimulatedNetwork, SharesMessagesAmongRails) {
+  const Shape shape = {.members = 4, .elements = kElements};  // 32 slices of a chunk
+  const double one = Simulated(Algorithm::kRing, shape).seconds;
+  const double four = Simulated(Algorithm::kRing, shape, {.link = WithRails(4)}).seconds;
+  EXPECT_NEAR(four / one, 0.25, 0.02);
+  const Shape whole = {.members = 4, .elements = 1 << 20, .slice_elements = 1 << 20};
+  EXPECT_EQ(Simulated(Algorithm::kRing, whole, {.link = WithRails(4)}).seconds,
+            Simulated(Algorithm::kRing, whole).seconds)
+      << "one message takes one rail";
 }
 
 TEST(SimulatedNetwork, SaysWhichStepWaitsForEver) {
