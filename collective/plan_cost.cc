@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
+#include "collective/hierarchical.h"
+#include "collective/simulate.h"
 #include "common/check.h"
 
 namespace maypole::collective {
@@ -15,110 +18,339 @@ constexpr double kWorthSaying = 0.01;  // of the time that it shortens
 constexpr Algorithm kPreference[] = {Algorithm::kRing,
                                      Algorithm::kHalvingDoubling,
                                      Algorithm::kDoubleTree,
+                                     Algorithm::kHierarchical,
                                      Algorithm::kTree,
                                      Algorithm::kDirect};
 constexpr double kTie = 0.03;
+constexpr double kEndless = 1e30;  // bytes/s
+constexpr double kStepsMost = 5e6;
+constexpr std::uint32_t kWindow = 2;  // messages to one peer, as the agents have by default
 
-Cost CostOf(const PlanRequest& request, Algorithm algorithm, double bytes) {
-  return PredictAllReduce(algorithm,
-                          static_cast<std::uint64_t>(std::llround(bytes * request.bytes_on_wire)),
-                          request.ranks / request.ranks_per_node,
-                          request.link,
-                          request.slice_bytes);
+std::uint32_t NodesOf(const PlanRequest& request) {
+  return request.ranks / request.ranks_per_node;
 }
 
-Algorithm Recommend(const PlanRequest& request) {
-  const auto seconds = [&](Algorithm algorithm) {
-    return CostOf(request, algorithm, static_cast<double>(request.bytes)).seconds;
-  };
+bool HasRacks(const PlanRequest& request) {
+  const std::uint32_t rack = request.link.uplink.members;
+  return rack > 1 && rack < NodesOf(request);
+}
+
+struct AcrossRacks {
+  Algorithm algorithm = Algorithm::kRing;
+  Cost cost = {.seconds = std::numeric_limits<double>::infinity()};
+};
+
+// A ring inside every rack, and across them what is fastest.
+AcrossRacks PlanAcrossRacks(const PlanRequest& request, std::uint64_t bytes) {
+  const UplinkModel& uplink = request.link.uplink;
+  LinkModel inside = request.link;
+  inside.uplink = {};
+  LinkModel outside = inside;
+  outside.latency_seconds += uplink.latency_seconds;
+  outside.bytes_per_second =
+      std::min(inside.bytes_per_second, uplink.bytes_per_second / (uplink.members * inside.rails));
+  AcrossRacks best;
+  for (const Algorithm across : kPreference) {
+    if (across == Algorithm::kHierarchical) {
+      continue;
+    }
+    const LevelModel levels[] = {{uplink.members, Algorithm::kRing, inside},
+                                 {NodesOf(request) / uplink.members, across, outside}};
+    const Cost cost = PredictHierarchical(levels, bytes, request.slice_bytes);
+    if (cost.seconds < best.cost.seconds * (1 - kTie)) {
+      best = {across, cost};
+    }
+  }
+  return best;
+}
+
+std::uint64_t OnWire(const PlanRequest& request, std::uint64_t bytes) {
+  return static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(bytes) * request.bytes_on_wire));
+}
+
+Cost CostOf(const PlanRequest& request, Algorithm algorithm, std::uint64_t bytes) {
+  const std::uint64_t on_wire = OnWire(request, bytes);
+  Cost cost = algorithm == Algorithm::kHierarchical
+                  ? PlanAcrossRacks(request, on_wire).cost
+                  : PredictAllReduce(
+                        algorithm, on_wire, NodesOf(request), request.link, request.slice_bytes);
+  if (request.inner) {
+    const Cost inside = PredictAllReduce(
+        Algorithm::kDirect, bytes, request.ranks_per_node, *request.inner, request.slice_bytes);
+    cost.rounds += inside.rounds;
+    cost.seconds += inside.seconds;
+  }
+  return cost;
+}
+
+Network NetworkOf(const PlanRequest& request) {
+  Network network = {.link = request.link};
+  network.slowness = {request.link.slowest};
+  if (HasRacks(request)) {
+    const UplinkModel& uplink = request.link.uplink;
+    network.uplink = {.latency_seconds = uplink.latency_seconds,
+                      .bytes_per_second = uplink.bytes_per_second};
+    for (std::uint32_t node = 0; node < NodesOf(request); ++node) {
+      network.group_of.push_back(node / uplink.members);
+    }
+  }
+  return network;
+}
+
+// Of bytes as elements; nothing if it would take too long.
+std::optional<double> SimulatedSeconds(const PlanRequest& request, Algorithm algorithm) {
+  Shape shape = {.members = NodesOf(request),
+                 .elements = OnWire(request, request.bytes),
+                 .slice_elements = request.slice_bytes};
+  if (algorithm == Algorithm::kHierarchical) {
+    const std::uint32_t rack = request.link.uplink.members;
+    shape.levels =
+        EvenLevels({rack, shape.members / rack},
+                   {Algorithm::kRing, PlanAcrossRacks(request, shape.elements).algorithm});
+  }
+  const Network network = NetworkOf(request);
+  const double members = FindSymmetry(algorithm, shape, network).period;
+  const Cost cost = CostOf(request, algorithm, request.bytes);
+  const double messages =
+      static_cast<double>(cost.bytes_sent) / static_cast<double>(request.slice_bytes) +
+      2.0 * shape.members;
+  if (2 * members * messages > kStepsMost) {
+    return std::nullopt;
+  }
+  const Simulation simulation = SimulateAllReduce(
+      algorithm, shape, network, {.window = kWindow, .accumulator_bytes = 1, .result_bytes = 1});
+  MAYPOLE_CHECK(simulation.finished);
+  return simulation.seconds;
+}
+
+Algorithm Recommend(const PlanRequest& request, std::uint64_t bytes) {
+  if (request.algorithm != Algorithm::kAuto) {
+    return request.algorithm;
+  }
+  std::vector<std::pair<Algorithm, double>> candidates;
   double fastest = std::numeric_limits<double>::infinity();
   for (const Algorithm algorithm : kPreference) {
-    fastest = std::min(fastest, seconds(algorithm));
+    if (algorithm != Algorithm::kHierarchical || HasRacks(request)) {
+      candidates.emplace_back(algorithm, CostOf(request, algorithm, bytes).seconds);
+      fastest = std::min(fastest, candidates.back().second);
+    }
   }
-  return *std::find_if(std::begin(kPreference), std::end(kPreference), [&](Algorithm algorithm) {
-    return seconds(algorithm) <= fastest * (1 + kTie);
-  });
+  return std::find_if(
+             candidates.begin(),
+             candidates.end(),
+             [&](const auto& candidate) { return candidate.second <= fastest * (1 + kTie); })
+      ->first;
 }
 
 // What a user waits for.
 double SecondsOf(const PlanRequest& request) {
-  const Algorithm algorithm = Recommend(request);
   return request.compute_seconds
-             ? PlanStep(request, algorithm).overlapped_seconds
-             : CostOf(request, algorithm, static_cast<double>(request.bytes)).seconds;
+             ? PlanStep(request).overlapped_seconds
+             : CostOf(request, Recommend(request, request.bytes), request.bytes).seconds;
+}
+
+std::string Amount(double value, const char* unit) {
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.4g %s", value, unit);
+  return text;
+}
+
+std::string Rate(double bytes_per_second) {
+  return Amount(bytes_per_second * 8 / 1e9, "Gbit/s");
+}
+
+// Considers changes of one request.
+class Adviser {
+ public:
+  explicit Adviser(const PlanRequest& request) : request_(request), now_(SecondsOf(request)) {}
+
+  template <typename Change>
+  void Consider(const std::string& what, Change change) {
+    PlanRequest changed = request_;
+    change(changed);
+    const double gain = now_ - SecondsOf(changed);
+    if (gain > kWorthSaying * now_) {
+      advice_.push_back({what, gain});
+    }
+  }
+
+  std::vector<Advice> Sorted() {
+    std::stable_sort(advice_.begin(), advice_.end(), [](const Advice& left, const Advice& right) {
+      return left.gain_seconds > right.gain_seconds;
+    });
+    return std::move(advice_);
+  }
+
+ private:
+  const PlanRequest& request_;
+  const double now_;
+  std::vector<Advice> advice_;
+};
+
+void AdviseLinks(const PlanRequest& request, Adviser& adviser) {
+  const LinkModel& link = request.link;
+  adviser.Consider("twice the bandwidth, " + Rate(2 * link.bytes_per_second) + " per link",
+                   [](PlanRequest& changed) { changed.link.bytes_per_second *= 2; });
+  adviser.Consider("half the latency, " + Amount(link.latency_seconds / 2 * 1e6, "us"),
+                   [](PlanRequest& changed) { changed.link.latency_seconds /= 2; });
+  adviser.Consider("all nodes as fast as most",
+                   [](PlanRequest& changed) { changed.link.slowest = 1; });
+  adviser.Consider(std::to_string(2 * link.rails) + " rails per node",
+                   [](PlanRequest& changed) { changed.link.rails *= 2; });
+  if (HasRacks(request)) {
+    adviser.Consider("uplinks of " + Rate(2 * link.uplink.bytes_per_second),
+                     [](PlanRequest& changed) { changed.link.uplink.bytes_per_second *= 2; });
+    if (link.uplink.members % 2 == 0) {
+      adviser.Consider("fewer ranks per link: half the nodes behind each uplink",
+                       [](PlanRequest& changed) { changed.link.uplink.members /= 2; });
+    }
+  }
+  if (request.inner) {
+    adviser.Consider("twice the bandwidth inside the nodes",
+                     [](PlanRequest& changed) { changed.inner->bytes_per_second *= 2; });
+  }
+}
+
+// The best of sizes by powers of two.
+void AdviseBuckets(const PlanRequest& request, Adviser& adviser) {
+  std::uint64_t best = request.bucket_bytes;
+  double fastest = SecondsOf(request);
+  for (int power = -5; power <= 5; ++power) {
+    PlanRequest changed = request;
+    changed.bucket_bytes =
+        power < 0 ? request.bucket_bytes >> -power : request.bucket_bytes << power;
+    if (PlanProblem(changed).empty() && SecondsOf(changed) < fastest * (1 - kWorthSaying / 2)) {
+      fastest = SecondsOf(changed);
+      best = changed.bucket_bytes;
+    }
+  }
+  const double mib = static_cast<double>(best) / (1 << 20);
+  adviser.Consider(
+      (best > request.bucket_bytes ? "larger buckets, " : "smaller buckets, ") + Amount(mib, "MiB"),
+      [best](PlanRequest& changed) { changed.bucket_bytes = best; });
 }
 
 std::vector<Advice> Advise(const PlanRequest& request) {
-  const double now = SecondsOf(request);
-  std::vector<Advice> advice;
-  const auto consider = [&](std::string what, const PlanRequest& changed) {
-    const double gain = now - SecondsOf(changed);
-    if (gain > kWorthSaying * now) {
-      advice.push_back({std::move(what), gain});
-    }
-  };
-  PlanRequest changed = request;
-  changed.link.bytes_per_second *= 2;
-  consider("twice the bandwidth", changed);
-  changed = request;
-  changed.link.latency_seconds /= 2;
-  consider("half the latency", changed);
+  Adviser adviser(request);
+  AdviseLinks(request, adviser);
   if (request.bytes_on_wire > 0.25) {
-    changed = request;
-    changed.bytes_on_wire = 0.25;
-    consider("compression to a quarter", changed);
+    adviser.Consider("compression to a quarter",
+                     [](PlanRequest& changed) { changed.bytes_on_wire = 0.25; });
   }
-  changed = request;
-  changed.bucket_bytes *= 2;
-  consider("buckets of twice the size", changed);
-  changed = request;
-  changed.bucket_bytes = std::max<std::uint64_t>(1, changed.bucket_bytes / 2);
-  consider("buckets of half the size", changed);
-  if (request.ranks / request.ranks_per_node % 2 == 0) {
-    changed = request;
-    changed.ranks_per_node *= 2;
-    consider("twice the ranks per node, on half the nodes", changed);
+  if (request.compute_seconds) {
+    AdviseBuckets(request, adviser);
   }
-  std::stable_sort(advice.begin(), advice.end(), [](const Advice& left, const Advice& right) {
-    return left.gain_seconds > right.gain_seconds;
-  });
-  return advice;
+  if (NodesOf(request) % 2 == 0 && request.link.uplink.members % 2 == 0) {
+    adviser.Consider("twice the ranks per node, on half the nodes", [](PlanRequest& changed) {
+      changed.ranks_per_node *= 2;
+      changed.link.uplink.members /= 2;
+    });
+  }
+  if (request.algorithm != Algorithm::kAuto) {
+    PlanRequest open = request;
+    open.algorithm = Algorithm::kAuto;
+    adviser.Consider(std::string(Name(Recommend(open, request.bytes))) + " in place of " +
+                         std::string(Name(request.algorithm)),
+                     [](PlanRequest& changed) { changed.algorithm = Algorithm::kAuto; });
+  }
+  return adviser.Sorted();
 }
 
-std::string ReasonFor(const PlanRequest& request, Algorithm algorithm) {
-  const std::uint32_t nodes = request.ranks / request.ranks_per_node;
+// The part of the time that would be saved by links without a limit of one kind; the largest binds.
+std::string BottleneckOf(const PlanRequest& request) {
+  if (NodesOf(request) == 1 && !request.inner) {
+    return "none: one node needs no network";
+  }
+  const double now = SecondsOf(request);
+  if (now == 0) {
+    return "none: there is nothing to send";
+  }
+  std::string binds;
+  double largest = 0;
+  const auto consider = [&](const std::string& what, const PlanRequest& without) {
+    const double saved = (now - SecondsOf(without)) / now;
+    if (saved > largest) {
+      largest = saved;
+      binds = what;
+    }
+  };
+  PlanRequest without = request;
+  without.link.bytes_per_second = kEndless;
+  consider("the bandwidth of the nodes' links", without);
+  without = request;
+  without.link.latency_seconds = without.link.message_seconds = 0;
+  without.link.uplink.latency_seconds = 0;
+  consider("the latency between nodes", without);
+  without = request;
+  without.link.uplink.bytes_per_second = kEndless;
+  consider("the uplinks of the racks", without);
+  without = request;
+  without.inner.reset();
+  consider("the links inside the nodes", without);
+  if (largest < kWorthSaying) {
+    return "compute: the network hides behind it";
+  }
+  char text[96];
+  std::snprintf(text,
+                sizeof(text),
+                "%s: %.0f %% of %s",
+                binds.c_str(),
+                100 * largest,
+                request.compute_seconds ? "the step" : "the time");
+  return text;
+}
+
+std::string ReasonFor(const PlanRequest& request) {
+  const std::uint32_t nodes = NodesOf(request);
+  if (request.algorithm != Algorithm::kAuto) {
+    return "asked for";
+  }
   if (nodes == 1) {
     return "one node needs no network";
   }
-  PlanRequest no_latency = request;
-  no_latency.link.latency_seconds = 0;
-  no_latency.link.message_seconds = 0;
-  const double bytes = static_cast<double>(request.bytes);
-  const double bandwidth = CostOf(no_latency, algorithm, bytes).seconds;
-  const double all = CostOf(request, algorithm, bytes).seconds;
-  return std::string(Name(algorithm)) + " is the fastest among " + std::to_string(nodes) +
-         " nodes, or within 3 % of it; " + (bandwidth * 2 >= all ? "bandwidth" : "latency") +
-         " is the bottleneck";
+  return "the fastest among " + std::to_string(nodes) + " nodes, or within 3 % of it";
 }
 
-}  // namespace
-
-std::string PlanProblem(const PlanRequest& request) {
-  if (request.ranks == 0) {
-    return "ranks is 0; it must be at least 1";
-  }
-  if (request.ranks_per_node == 0 || request.ranks % request.ranks_per_node != 0) {
-    return "ranks-per-node is " + std::to_string(request.ranks_per_node) + "; it must divide the " +
-           std::to_string(request.ranks) + " ranks";
-  }
-  if (!(request.link.bytes_per_second > 0) || std::isinf(request.link.bytes_per_second)) {
-    return "bandwidth is " + std::to_string(request.link.bytes_per_second) +
+std::string LinkProblem(const std::string& name, const LinkModel& link) {
+  if (!(link.bytes_per_second > 0) || std::isinf(link.bytes_per_second)) {
+    return name + "bandwidth is " + std::to_string(link.bytes_per_second) +
            " bytes/s; it must be more than 0";
   }
-  if (!(request.link.latency_seconds >= 0 && request.link.message_seconds >= 0)) {
-    return "latency is " + std::to_string(request.link.latency_seconds) +
+  if (!(link.latency_seconds >= 0 && link.message_seconds >= 0)) {
+    return name + "latency is " +
+           std::to_string(std::min(link.latency_seconds, link.message_seconds)) +
            " s; it must not be negative";
   }
+  if (link.rails == 0) {
+    return "rails is 0; it must be at least 1";
+  }
+  if (!(link.slowest >= 1) || std::isinf(link.slowest)) {
+    return "slowest is " + std::to_string(link.slowest) + "; it must be at least 1";
+  }
+  return "";
+}
+
+std::string RacksProblem(const PlanRequest& request) {
+  const UplinkModel& uplink = request.link.uplink;
+  if (request.algorithm == Algorithm::kHierarchical && !HasRacks(request)) {
+    return "algorithm is hierarchical; it needs nodes-per-rack and uplink, and several racks";
+  }
+  if (uplink.members == 0) {
+    return "";
+  }
+  if (NodesOf(request) % uplink.members != 0) {
+    return "nodes-per-rack is " + std::to_string(uplink.members) + "; it must divide the " +
+           std::to_string(NodesOf(request)) + " nodes";
+  }
+  if (!(uplink.bytes_per_second > 0) || !(uplink.latency_seconds >= 0)) {
+    return "uplink is " + std::to_string(uplink.bytes_per_second) +
+           " bytes/s; it must be more than 0, and its latency not negative";
+  }
+  return "";
+}
+
+std::string StepProblem(const PlanRequest& request) {
   if (!(request.bytes_on_wire > 0)) {
     return "bytes on the wire per byte are " + std::to_string(request.bytes_on_wire) +
            "; they must be more than 0";
@@ -140,21 +372,46 @@ std::string PlanProblem(const PlanRequest& request) {
   return "";
 }
 
-PlannedStep PlanStep(const PlanRequest& request, Algorithm algorithm) {
+}  // namespace
+
+std::string PlanProblem(const PlanRequest& request) {
+  if (request.ranks == 0) {
+    return "ranks is 0; it must be at least 1";
+  }
+  if (request.ranks_per_node == 0 || request.ranks % request.ranks_per_node != 0) {
+    return "ranks-per-node is " + std::to_string(request.ranks_per_node) + "; it must divide the " +
+           std::to_string(request.ranks) + " ranks";
+  }
+  for (const std::string& problem :
+       {LinkProblem("", request.link),
+        request.inner ? LinkProblem("inner ", *request.inner) : std::string(),
+        RacksProblem(request),
+        StepProblem(request)}) {
+    if (!problem.empty()) {
+      return problem;
+    }
+  }
+  return "";
+}
+
+PlannedStep PlanStep(const PlanRequest& request) {
   PlannedStep step;
   step.compute_seconds = request.compute_seconds.value_or(0);
-  const std::uint64_t buckets =
-      request.bytes == 0 ? 0 : (request.bytes - 1) / request.bucket_bytes + 1;
+  const std::uint64_t full = std::min(request.bucket_bytes, request.bytes);
+  const std::uint64_t buckets = request.bytes == 0 ? 0 : (request.bytes - 1) / full + 1;
+  const std::uint64_t rest = buckets == 0 ? 0 : request.bytes - (buckets - 1) * full;
   const double backward = step.compute_seconds * request.backward_share;
   const double forward = step.compute_seconds - backward;
+  step.algorithm = Recommend(request, full);
+  const double full_seconds = CostOf(request, step.algorithm, full).seconds;
+  const double rest_seconds = CostOf(request, step.algorithm, rest).seconds;
   double sent = 0;
   for (std::uint64_t bucket = 0; bucket < buckets; ++bucket) {
-    const std::uint64_t done =
-        bucket + 1 == buckets ? request.bytes : (bucket + 1) * request.bucket_bytes;
-    const auto bytes = static_cast<double>(done - bucket * request.bucket_bytes);
+    const bool last = bucket + 1 == buckets;
+    const std::uint64_t done = last ? request.bytes : (bucket + 1) * full;
     const double ready =
         forward + backward * static_cast<double>(done) / static_cast<double>(request.bytes);
-    const double duration = CostOf(request, algorithm, bytes).seconds;
+    const double duration = last ? rest_seconds : full_seconds;
     sent = std::max(sent, ready) + duration;
     step.comm_seconds += duration;
   }
@@ -164,21 +421,34 @@ PlannedStep PlanStep(const PlanRequest& request, Algorithm algorithm) {
   return step;
 }
 
+std::vector<Algorithm> PlannedAlgorithms(const PlanRequest& request) {
+  std::vector<Algorithm> planned;
+  std::copy_if(kAlgorithms.begin(),
+               kAlgorithms.end(),
+               std::back_inserter(planned),
+               [&](Algorithm algorithm) {
+                 return algorithm != Algorithm::kHierarchical || HasRacks(request);
+               });
+  return planned;
+}
+
 Plan MakePlan(const PlanRequest& request) {
   MAYPOLE_CHECK(PlanProblem(request).empty());
   Plan plan;
-  for (const Algorithm algorithm : kAlgorithms) {
-    if (algorithm == Algorithm::kHierarchical) {
-      continue;
-    }
-    const Cost cost = CostOf(request, algorithm, static_cast<double>(request.bytes));
-    plan.algorithms.push_back({algorithm, cost, EffectiveBandwidth(request.bytes, cost.seconds)});
+  for (const Algorithm algorithm : PlannedAlgorithms(request)) {
+    const Cost cost = CostOf(request, algorithm, request.bytes);
+    plan.algorithms.push_back(
+        {algorithm,
+         cost,
+         EffectiveBandwidth(request.bytes, cost.seconds),
+         request.simulate ? SimulatedSeconds(request, algorithm) : std::nullopt});
   }
-  plan.recommended = Recommend(request);
-  plan.reason = ReasonFor(request, plan.recommended);
+  plan.recommended = Recommend(request, request.bytes);
+  plan.reason = ReasonFor(request);
   if (request.compute_seconds) {
-    plan.step = PlanStep(request, plan.recommended);
+    plan.step = PlanStep(request);
   }
+  plan.bottleneck = BottleneckOf(request);
   plan.advice = Advise(request);
   return plan;
 }

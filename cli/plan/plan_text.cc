@@ -4,7 +4,9 @@
 #include <absl/strings/str_format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/svg_plot.h"
 #include "cli/text_table.h"
+#include "daemon/parse.h"
 
 namespace maypole::cli {
 namespace {
@@ -13,18 +15,56 @@ std::string Text(std::string_view view) {
   return std::string(view);
 }
 
+// Two digits after the point from a millisecond on, else of microseconds: a sweep has both.
 std::string Milliseconds(double seconds) {
-  return absl::StrFormat("%.2f ms", seconds * 1e3);
+  return seconds == 0 || seconds >= 1e-3 ? absl::StrFormat("%.2f ms", seconds * 1e3)
+                                         : absl::StrFormat("%.1f us", seconds * 1e6);
+}
+
+std::string Gigabits(double bytes_per_second) {
+  return absl::StrFormat("%.4g Gbit/s", bytes_per_second * 8 / 1e9);
 }
 
 std::string Gigabytes(double bytes) {
-  return absl::StrFormat("%.3f GB", bytes / 1e9);
+  return bytes >= 1e7 ? absl::StrFormat("%.3f GB", bytes / 1e9)
+                      : absl::StrFormat("%.1f kB", bytes / 1e3);
+}
+
+std::string HeadText(const collective::PlanRequest& request) {
+  const collective::LinkModel& link = request.link;
+  std::string text = absl::StrFormat("%s over %d ranks on %d nodes; links %s, latency %.3g us",
+                                     Gigabytes(static_cast<double>(request.bytes)),
+                                     request.ranks,
+                                     request.ranks / request.ranks_per_node,
+                                     Gigabits(link.bytes_per_second),
+                                     link.latency_seconds * 1e6);
+  if (link.message_seconds > 0) {
+    absl::StrAppendFormat(&text, ", %.3g us a message", link.message_seconds * 1e6);
+  }
+  if (link.rails > 1) {
+    absl::StrAppendFormat(&text, ", %d rails", link.rails);
+  }
+  if (link.uplink.members > 0) {
+    absl::StrAppendFormat(&text,
+                          "; racks of %d nodes behind %s",
+                          link.uplink.members,
+                          Gigabits(link.uplink.bytes_per_second));
+  }
+  if (request.inner) {
+    absl::StrAppendFormat(&text, "; inside a node %s", Gigabits(request.inner->bytes_per_second));
+  }
+  if (request.bytes_on_wire != 1) {
+    absl::StrAppendFormat(&text, "; %.3g bytes on the wire per byte", request.bytes_on_wire);
+  }
+  return text + "\n\n";
 }
 
 std::string StepText(const collective::PlannedStep& step) {
   return absl::StrCat("\nA step: compute ",
                       Milliseconds(step.compute_seconds),
-                      ", communication ",
+                      ", communication by ",
+                      Text(Name(step.algorithm)),
+                      " ",
                       Milliseconds(step.comm_seconds),
                       "; one after the other ",
                       Milliseconds(step.serial_seconds),
@@ -35,34 +75,89 @@ std::string StepText(const collective::PlannedStep& step) {
                       ").\n");
 }
 
+nlohmann::json JsonOf(const collective::Plan& plan) {
+  nlohmann::json json;
+  json["algorithms"] = nlohmann::json::array();
+  for (const collective::PlannedAlgorithm& row : plan.algorithms) {
+    json["algorithms"].push_back({{"name", Text(Name(row.algorithm))},
+                                  {"rounds", row.cost.rounds},
+                                  {"bytes_per_rank", row.cost.bytes_sent},
+                                  {"time_us", row.cost.seconds * 1e6},
+                                  {"effective_bandwidth_bytes_per_s", row.effective_bandwidth}});
+    if (row.simulated_seconds) {
+      json["algorithms"].back()["simulated_us"] = *row.simulated_seconds * 1e6;
+    }
+  }
+  json["recommended"] = Text(Name(plan.recommended));
+  json["reason"] = plan.reason;
+  json["bottleneck"] = plan.bottleneck;
+  if (plan.step) {
+    json["step"] = {{"algorithm", Text(Name(plan.step->algorithm))},
+                    {"compute_us", plan.step->compute_seconds * 1e6},
+                    {"comm_us", plan.step->comm_seconds * 1e6},
+                    {"serial_us", plan.step->serial_seconds * 1e6},
+                    {"overlapped_us", plan.step->overlapped_seconds * 1e6},
+                    {"exposed_us", plan.step->exposed_seconds * 1e6}};
+  }
+  json["advice"] = nlohmann::json::array();
+  for (const collective::Advice& advice : plan.advice) {
+    json["advice"].push_back({{"what", advice.what}, {"gain_us", advice.gain_seconds * 1e6}});
+  }
+  return json;
+}
+
+double TimeIn(const collective::Plan& plan, collective::Algorithm algorithm) {
+  for (const collective::PlannedAlgorithm& row : plan.algorithms) {
+    if (row.algorithm == algorithm) {
+      return row.cost.seconds;
+    }
+  }
+  return 0;
+}
+
+std::string XText(const std::string& option, double x) {
+  if (option == "bytes") {
+    return daemon::FormatBytes(static_cast<std::uint64_t>(x));
+  }
+  return option == "ranks" ? absl::StrFormat("%.0f", x) : absl::StrFormat("%.3g", x / 1e9);
+}
+
 }  // namespace
 
 std::string PlanText(const collective::PlanRequest& request, const collective::Plan& plan) {
-  std::string text =
-      absl::StrFormat("%s over %d ranks on %d nodes; links %.3g Gbit/s, latency %.3g us\n\n",
-                      Gigabytes(static_cast<double>(request.bytes)),
-                      request.ranks,
-                      request.ranks / request.ranks_per_node,
-                      request.link.bytes_per_second * 8 / 1e9,
-                      request.link.latency_seconds * 1e6);
-  TextTable table({"algorithm", "rounds", "sent per node", "time", "effective bandwidth 2N/T"});
-  for (const collective::PlannedAlgorithm& row : plan.algorithms) {
-    table.AddRow({Text(Name(row.algorithm)),
-                  absl::StrCat(row.cost.rounds),
-                  Gigabytes(static_cast<double>(row.cost.bytes_sent)),
-                  Milliseconds(row.cost.seconds),
-                  absl::StrFormat("%.2f GB/s", row.effective_bandwidth / 1e9)});
+  std::string text = HeadText(request);
+  std::vector<std::string> header = {
+      "algorithm", "rounds", "sent per node", "through its link", "time"};
+  if (request.simulate) {
+    header.emplace_back("simulated");
+  }
+  header.emplace_back("effective bandwidth 2N/T");
+  TextTable table(std::move(header));
+  for (const collective::PlannedAlgorithm& planned : plan.algorithms) {
+    const collective::Cost& cost = planned.cost;
+    std::vector<std::string> row = {
+        Text(Name(planned.algorithm)),
+        absl::StrCat(cost.rounds),
+        Gigabytes(static_cast<double>(cost.bytes_sent)),
+        Gigabytes(static_cast<double>(cost.bytes_sent + cost.bytes_received)),
+        Milliseconds(cost.seconds)};
+    if (request.simulate) {
+      row.push_back(planned.simulated_seconds ? Milliseconds(*planned.simulated_seconds) : "-");
+    }
+    row.push_back(absl::StrFormat("%.2f GB/s", planned.effective_bandwidth / 1e9));
+    table.AddRow(std::move(row));
   }
   absl::StrAppend(&text,
                   table.ToString(),
                   "\nRecommended: ",
                   Text(Name(plan.recommended)),
-                  ". ",
+                  " (",
                   plan.reason,
-                  "\n");
+                  ").\n");
   if (plan.step) {
     absl::StrAppend(&text, StepText(*plan.step));
   }
+  absl::StrAppend(&text, "\nThe bottleneck is ", plan.bottleneck, ".\n");
   if (!plan.advice.empty()) {
     absl::StrAppend(&text, "\nWhat would help:\n");
     for (const collective::Advice& advice : plan.advice) {
@@ -73,29 +168,85 @@ std::string PlanText(const collective::PlanRequest& request, const collective::P
 }
 
 std::string PlanJson(const collective::Plan& plan) {
-  nlohmann::json json;
-  json["algorithms"] = nlohmann::json::array();
-  for (const collective::PlannedAlgorithm& row : plan.algorithms) {
-    json["algorithms"].push_back({{"name", Text(Name(row.algorithm))},
-                                  {"rounds", row.cost.rounds},
-                                  {"bytes_per_rank", row.cost.bytes_sent},
-                                  {"time_us", row.cost.seconds * 1e6},
-                                  {"effective_bandwidth_bytes_per_s", row.effective_bandwidth}});
+  return JsonOf(plan).dump(2) + "\n";
+}
+
+std::string SweepText(const Sweep& sweep) {
+  // Racks may begin to count on the way, so the last request compares the most algorithms.
+  const std::vector<collective::Algorithm> algorithms =
+      PlannedAlgorithms(sweep.points.back().request);
+  std::vector<std::string> header = {sweep.option};
+  for (const collective::Algorithm algorithm : algorithms) {
+    header.push_back(Text(Name(algorithm)));
   }
-  json["recommended"] = Text(Name(plan.recommended));
-  json["reason"] = plan.reason;
-  if (plan.step) {
-    json["step"] = {{"compute_us", plan.step->compute_seconds * 1e6},
-                    {"comm_us", plan.step->comm_seconds * 1e6},
-                    {"serial_us", plan.step->serial_seconds * 1e6},
-                    {"overlapped_us", plan.step->overlapped_seconds * 1e6},
-                    {"exposed_us", plan.step->exposed_seconds * 1e6}};
+  header.insert(header.end(), {"recommended", "2N/T"});
+  const bool has_step = sweep.points.front().request.compute_seconds.has_value();
+  if (has_step) {
+    header.insert(header.end(), {"step", "training waits"});
   }
-  json["advice"] = nlohmann::json::array();
-  for (const collective::Advice& advice : plan.advice) {
-    json["advice"].push_back({{"what", advice.what}, {"gain_us", advice.gain_seconds * 1e6}});
+  TextTable table(std::move(header));
+  for (const SweepPoint& point : sweep.points) {
+    const collective::Plan plan = MakePlan(point.request);
+    std::vector<std::string> row = {point.value};
+    for (const collective::Algorithm algorithm : algorithms) {
+      row.push_back(Milliseconds(TimeIn(plan, algorithm)));
+    }
+    row.push_back(Text(Name(plan.recommended)));
+    row.push_back(Gigabits(
+        collective::EffectiveBandwidth(point.request.bytes, TimeIn(plan, plan.recommended))));
+    if (has_step) {
+      row.push_back(Milliseconds(plan.step->overlapped_seconds));
+      row.push_back(Milliseconds(plan.step->exposed_seconds));
+    }
+    table.AddRow(std::move(row));
+  }
+  return table.ToString();
+}
+
+std::string SweepJson(const Sweep& sweep) {
+  nlohmann::json json = {{"sweep", sweep.option}, {"points", nlohmann::json::array()}};
+  for (const SweepPoint& point : sweep.points) {
+    nlohmann::json plan = JsonOf(MakePlan(point.request));
+    plan["value"] = point.value;
+    plan["x"] = point.x;
+    json["points"].push_back(std::move(plan));
   }
   return json.dump(2) + "\n";
+}
+
+std::string SweepSvg(const Sweep& sweep) {
+  Plot plot = {.title = absl::StrCat("All-reduce time by ", sweep.option),
+               .x_label = sweep.option == "bandwidth" ? "bandwidth, Gbit/s" : sweep.option,
+               .y_label = "time",
+               .x_text = [&](double x) { return XText(sweep.option, x); },
+               .y_text = SecondsText,
+               .lines = {}};
+  if (sweep.option == "bandwidth") {
+    plot.x_factors = {2, 2.5, 2};
+  }
+  PlotLine recommended = {.name = "recommended", .points = {}, .strong = true};
+  PlotLine waits = {.name = "training waits", .points = {}, .strong = true};
+  std::vector<PlotLine> lines;
+  for (const collective::Algorithm algorithm : PlannedAlgorithms(sweep.points.back().request)) {
+    if (algorithm == collective::Algorithm::kNaive) {
+      continue;  // its times would press all others together
+    }
+    lines.push_back({.name = Text(Name(algorithm)), .points = {}});
+    for (const SweepPoint& point : sweep.points) {
+      lines.back().points.emplace_back(point.x, TimeIn(MakePlan(point.request), algorithm));
+    }
+  }
+  for (const SweepPoint& point : sweep.points) {
+    const collective::Plan plan = MakePlan(point.request);
+    recommended.points.emplace_back(point.x, TimeIn(plan, plan.recommended));
+    if (plan.step) {
+      waits.points.emplace_back(point.x, plan.step->exposed_seconds);
+    }
+  }
+  plot.lines.push_back(std::move(recommended));
+  plot.lines.push_back(std::move(waits));
+  plot.lines.insert(plot.lines.end(), lines.begin(), lines.end());
+  return SvgText(plot);
 }
 
 }  // namespace maypole::cli

@@ -1,8 +1,12 @@
 #include "cli/plan/plan_text.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "cli/svg_plot.h"
 
 namespace maypole::cli {
 namespace {
@@ -32,6 +36,16 @@ TEST(PlanText, ShowsTheStepWhenComputeIsGiven) {
   EXPECT_THAT(PlanText(request, MakePlan(request)), HasSubstr("A step: compute 120.00 ms"));
 }
 
+TEST(PlanText, ShowsTheSimulatedTimeOnRequest) {
+  collective::PlanRequest request = Request();
+  EXPECT_THAT(PlanText(request, MakePlan(request)), Not(HasSubstr("simulated")));
+  request.simulate = true;
+  const collective::Plan plan = MakePlan(request);
+  EXPECT_THAT(PlanText(request, plan), HasSubstr("simulated"));
+  const auto ring = nlohmann::json::parse(PlanJson(plan)).at("algorithms").at(0);
+  EXPECT_NEAR(ring.at("simulated_us").get<double>() / ring.at("time_us").get<double>(), 1, 0.05);
+}
+
 TEST(PlanJson, HasTheKeysThatOthersRelyOn) {
   collective::PlanRequest request = Request();
   request.compute_seconds = 0.12;
@@ -46,6 +60,44 @@ TEST(PlanJson, HasTheKeysThatOthersRelyOn) {
   for (const char* key : {"compute_us", "comm_us", "serial_us", "overlapped_us"}) {
     EXPECT_TRUE(json.at("step").contains(key)) << key;
   }
+}
+
+PlanFlags SweepFlags(const std::string& sweep) {
+  PlanFlags flags;
+  flags.bytes = "64MiB";
+  flags.ranks = 8;
+  flags.bandwidth = "25Gbps";
+  flags.sweep = sweep;
+  return flags;
+}
+
+TEST(SweepText, HasALinePerPoint) {
+  const std::string text = SweepText(*SweepOf(SweepFlags("ranks=4..16")));
+  EXPECT_THAT(text, HasSubstr("32.24 ms"));  // ring of 4
+  EXPECT_THAT(text, HasSubstr("40.42 ms"));  // and of 16
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+}
+
+TEST(SweepJson, HasAPlanPerPoint) {
+  const auto json = nlohmann::json::parse(SweepJson(*SweepOf(SweepFlags("bytes=1MiB,25MiB"))));
+  EXPECT_EQ(json.at("sweep"), "bytes");
+  ASSERT_EQ(json.at("points").size(), 2U);
+  EXPECT_EQ(json.at("points").at(1).at("value"), "25MiB");
+  EXPECT_TRUE(json.at("points").at(0).contains("algorithms"));
+}
+
+TEST(SweepSvg, DrawsALineForEveryAlgorithmThatTakesTime) {
+  const std::string svg = SweepSvg(*SweepOf(SweepFlags("ranks=1..64")));
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 80);
+  for (const char* part : {">ring<", ">double_tree<", ">recommended<", ">64<", " ms<"}) {
+    EXPECT_THAT(svg, HasSubstr(part));
+  }
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+}
+
+TEST(SvgText, OfNothingIsAnEmptyPicture) {
+  EXPECT_THAT(SvgText({.title = "a < b", .x_label = "", .y_label = ""}), HasSubstr("a &lt; b"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "collective/plan_cost.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -109,13 +110,103 @@ TEST(PlannedStep, OfNoGradientIsItsCompute) {
 TEST(Plan, AdvisesWhatHelpsMostFirst) {
   const Plan large = MakePlan(Request(512 * kMiB, 4));
   ASSERT_GE(large.advice.size(), 2U);
-  EXPECT_THAT(large.reason, HasSubstr("bandwidth is the bottleneck"));
+  EXPECT_THAT(large.bottleneck, HasSubstr("the bandwidth of the nodes' links: 100 % of the time"));
   EXPECT_THAT(large.advice[0].what, HasSubstr("compression"));
   EXPECT_THAT(large.advice[1].what, HasSubstr("bandwidth"));
   const Plan small = MakePlan(Request(1024, 4));
-  EXPECT_THAT(small.reason, HasSubstr("latency is the bottleneck"));
+  EXPECT_THAT(small.bottleneck, HasSubstr("the latency between nodes"));
   EXPECT_THAT(small.advice.front().what, HasSubstr("latency"));
   EXPECT_TRUE(MakePlan(Request(1024, 1)).advice.empty());
+}
+
+TEST(Plan, AddsWhatTheRanksOfANodeSendInside) {
+  PlanRequest request = Request(64 * kMiB, 32);
+  request.ranks_per_node = 8;
+  const double outside = CostIn(MakePlan(request), Algorithm::kRing).seconds;
+  request.inner = LinkModel{.latency_seconds = 1e-6, .bytes_per_second = 1e10};
+  EXPECT_NEAR(CostIn(MakePlan(request), Algorithm::kRing).seconds - outside,
+              2 * 1e-6 + 2 * 7.0 / 8 * 64 * kMiB / 1e10,
+              1e-9);
+  request.link.bytes_per_second = 1e12;
+  const Plan plan = MakePlan(request);
+  EXPECT_THAT(plan.bottleneck, HasSubstr("the links inside the nodes"));
+  EXPECT_THAT(plan.advice.front().what, HasSubstr("inside the nodes"));
+}
+
+PlanRequest InRacks(std::uint64_t bytes, double oversubscription) {
+  PlanRequest request = Request(bytes, 64);
+  request.link.message_seconds = 1e-6;
+  request.link.uplink = {
+      .members = 16, .bytes_per_second = 16 * 25e9 / 8 / oversubscription, .latency_seconds = 2e-6};
+  return request;
+}
+
+TEST(Plan, ComparesAHierarchyWhereRacksShareUplinks) {
+  EXPECT_EQ(MakePlan(Request(kMiB, 64)).algorithms.size(), 6U);
+  const Plan plan = MakePlan(InRacks(64 * kMiB, 8));
+  ASSERT_EQ(plan.algorithms.size(), 7U);
+  EXPECT_EQ(plan.algorithms.back().algorithm, Algorithm::kHierarchical);
+  EXPECT_LT(plan.algorithms.back().cost.seconds, CostIn(plan, Algorithm::kDirect).seconds / 2);
+  PlanRequest direct = InRacks(64 * kMiB, 8);
+  direct.algorithm = Algorithm::kDirect;
+  EXPECT_THAT(MakePlan(direct).bottleneck, HasSubstr("the uplinks of the racks"));
+  EXPECT_THAT(MakePlan(direct).advice.front().what, HasSubstr("in place of direct"));
+}
+
+TEST(Plan, UsesRailsWhereMessagesCanShareThem) {
+  PlanRequest request = Request(512 * kMiB, 8);
+  const double one = CostIn(MakePlan(request), Algorithm::kRing).seconds;
+  request.link.rails = 4;
+  EXPECT_NEAR(one / CostIn(MakePlan(request), Algorithm::kRing).seconds, 4, 0.02);
+}
+
+TEST(Plan, SimulatesWhatDoesNotTakeTooLong) {
+  PlanRequest request = InRacks(16 * kMiB, 4);
+  request.simulate = true;
+  for (const PlannedAlgorithm& planned : MakePlan(request).algorithms) {
+    ASSERT_TRUE(planned.simulated_seconds) << Name(planned.algorithm);
+    const double expected = planned.algorithm == Algorithm::kNaive ? 0.5 : 1;  // cost.h
+    EXPECT_NEAR(*planned.simulated_seconds / planned.cost.seconds, expected, 0.5)
+        << Name(planned.algorithm);
+  }
+  request = Request(std::uint64_t{1} << 40, 1024);
+  request.simulate = true;
+  EXPECT_FALSE(MakePlan(request).algorithms.front().simulated_seconds);
+}
+
+TEST(Plan, WaitsForTheSlowestNode) {
+  PlanRequest request = Request(64 * kMiB, 8);
+  const double even = CostIn(MakePlan(request), Algorithm::kRing).seconds;
+  request.link.slowest = 2;
+  request.simulate = true;
+  const Plan plan = MakePlan(request);
+  EXPECT_NEAR(CostIn(plan, Algorithm::kRing).seconds / even, 2, 0.01);
+  EXPECT_NEAR(*plan.algorithms.front().simulated_seconds / even, 2, 0.05);
+  EXPECT_NE(
+      std::find_if(plan.advice.begin(),
+                   plan.advice.end(),
+                   [](const Advice& advice) { return advice.what == "all nodes as fast as most"; }),
+      plan.advice.end());
+}
+
+TEST(PlannedStep, HasAnAlgorithmForItsBuckets) {
+  PlanRequest request = Request(1024 * kMiB, 512);
+  request.link.message_seconds = 1e-6;
+  request.compute_seconds = 1;
+  request.bucket_bytes = kMiB;
+  const Plan plan = MakePlan(request);
+  EXPECT_EQ(plan.recommended, Algorithm::kRing);
+  EXPECT_NE(plan.step->algorithm, Algorithm::kRing);
+  EXPECT_NE(std::find_if(plan.advice.begin(),
+                         plan.advice.end(),
+                         [](const Advice& advice) { return advice.what.starts_with("larger"); }),
+            plan.advice.end());
+}
+
+TEST(PlannedStep, SaysWhenComputeHidesTheNetwork) {
+  PlanRequest request = Request(100 * kMiB, 4);
+  request.compute_seconds = 10;
+  EXPECT_THAT(MakePlan(request).bottleneck, HasSubstr("compute"));
 }
 
 TEST(Plan, RefusesTheImpossibleWithItsValue) {
@@ -131,6 +222,16 @@ TEST(Plan, RefusesTheImpossibleWithItsValue) {
   EXPECT_THAT(problem([](PlanRequest& r) { r.ranks_per_node = 0; }), HasSubstr("per-node is 0"));
   EXPECT_THAT(problem([](PlanRequest& r) { r.link.latency_seconds = -1; }), HasSubstr("latency"));
   EXPECT_THAT(problem([](PlanRequest& r) { r.link.bytes_per_second = 0; }), HasSubstr("bandwidth"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.link.rails = 0; }), HasSubstr("rails is 0"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.link.slowest = 0.5; }), HasSubstr("slowest is 0.5"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.inner = LinkModel{}; }), HasSubstr("inner bandwidth"));
+  EXPECT_THAT(problem([](PlanRequest& r) {
+                r.link.uplink = {5, 1e9, 0};
+              }),
+              HasSubstr("nodes-per-rack is 5; it must divide the 12 nodes"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.link.uplink = {4, 0, 0}; }), HasSubstr("uplink is 0"));
+  EXPECT_THAT(problem([](PlanRequest& r) { r.algorithm = Algorithm::kHierarchical; }),
+              HasSubstr("it needs nodes-per-rack"));
   EXPECT_THAT(problem([](PlanRequest& r) { r.bytes_on_wire = 0; }), HasSubstr("wire"));
   EXPECT_THAT(problem([](PlanRequest& r) { r.bucket_bytes = 0; }), HasSubstr("bucket"));
   EXPECT_THAT(problem([](PlanRequest& r) {

@@ -1,0 +1,58 @@
+// What a person asks `maypole plan`, and the request that it means. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <absl/status/statusor.h>
+
+#include "collective/plan_cost.h"
+
+namespace maypole::cli {
+
+// As written; empty: not given.
+struct PlanFlags {
+  std::string bytes;
+  double params = 0;
+  std::string dtype = "f32";
+  std::uint32_t ranks = 0;
+  std::uint32_t ranks_per_node = 1;
+  std::string bandwidth;
+  std::string latency = "5us";
+  std::string message = "0";
+  std::uint32_t rails = 1;
+  double slowest = 1;
+  std::string inner_bandwidth;
+  std::string inner_latency = "1us";
+  std::uint32_t nodes_per_rack = 0;
+  std::string uplink;
+  std::string uplink_latency = "0";
+  std::string compute;
+  std::string bucket = "25MiB";
+  std::string slice = "256KiB";
+  std::string compression = "none";
+  std::string algorithm = "auto";
+  std::string sweep;
+  bool simulate = false;
+};
+
+// A refusal names the option, its value and the allowed form.
+absl::StatusOr<collective::PlanRequest> RequestOf(const PlanFlags& flags);
+
+// One of the requests of a sweep: `value` as a person would write it for the swept option.
+struct SweepPoint {
+  double x = 0;  // ranks, bytes or bits per second
+  std::string value;
+  collective::PlanRequest request;
+};
+
+struct Sweep {
+  std::string option;  // "ranks", "bytes" or "bandwidth"
+  std::vector<SweepPoint> points;
+};
+
+// Of flags.sweep: "ranks=8..1024" doubles from the first to the last, "bytes=1MiB,25MiB" lists.
+absl::StatusOr<Sweep> SweepOf(const PlanFlags& flags);
+
+}  // namespace maypole::cli

@@ -1,0 +1,167 @@
+#include "cli/plan/plan_flags.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace maypole::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+PlanFlags Flags() {
+  PlanFlags flags;
+  flags.bytes = "1GB";
+  flags.ranks = 32;
+  flags.bandwidth = "25Gbps";
+  return flags;
+}
+
+collective::PlanRequest Changed(const std::function<void(PlanFlags&)>& change) {
+  PlanFlags flags = Flags();
+  change(flags);
+  const auto request = RequestOf(flags);
+  EXPECT_TRUE(request.ok()) << request.status().ToString();
+  return request.value_or(collective::PlanRequest{});
+}
+
+std::string Refusal(const std::function<void(PlanFlags&)>& spoil) {
+  PlanFlags flags = Flags();
+  spoil(flags);
+  const auto request = RequestOf(flags);
+  return request.ok() ? "" : std::string(request.status().message());
+}
+
+TEST(PlanFlags, MeanARequest) {
+  const collective::PlanRequest request = Changed([](PlanFlags& flags) {
+    flags.ranks_per_node = 8;
+    flags.latency = "10us";
+    flags.message = "1us";
+    flags.rails = 2;
+    flags.inner_bandwidth = "400Gbps";
+    flags.nodes_per_rack = 2;
+    flags.uplink = "100Gbps";
+    flags.compute = "120ms";
+    flags.algorithm = "double_tree";
+  });
+  EXPECT_EQ(request.bytes, 1'000'000'000U);
+  EXPECT_EQ(request.ranks_per_node, 8U);
+  EXPECT_DOUBLE_EQ(request.link.latency_seconds, 1e-5);
+  EXPECT_DOUBLE_EQ(request.link.bytes_per_second, 25e9 / 8);
+  EXPECT_DOUBLE_EQ(request.link.message_seconds, 1e-6);
+  EXPECT_EQ(request.link.rails, 2U);
+  EXPECT_EQ(request.link.uplink.members, 2U);
+  EXPECT_DOUBLE_EQ(request.link.uplink.bytes_per_second, 100e9 / 8);
+  EXPECT_DOUBLE_EQ(request.inner->bytes_per_second, 400e9 / 8);
+  EXPECT_DOUBLE_EQ(*request.compute_seconds, 0.12);
+  EXPECT_EQ(request.algorithm, collective::Algorithm::kDoubleTree);
+}
+
+TEST(PlanFlags, TakeParametersForBytes) {
+  const auto request = Changed([](PlanFlags& flags) {
+    flags.bytes.clear();
+    flags.params = 7e9;
+    flags.dtype = "bf16";
+  });
+  EXPECT_EQ(request.bytes, 14'000'000'000U);
+}
+
+TEST(PlanFlags, TurnCompressionIntoBytesOnTheWire) {
+  const auto ratio = [](const char* dtype, const char* compression) {
+    return Changed([&](PlanFlags& flags) {
+             flags.dtype = dtype;
+             flags.compression = compression;
+           })
+        .bytes_on_wire;
+  };
+  EXPECT_EQ(ratio("f32", "none"), 1);
+  EXPECT_EQ(ratio("f32", "bf16"), 0.5);
+  EXPECT_EQ(ratio("f32", "int8"), 0.25);
+  EXPECT_EQ(ratio("bf16", "int4"), 0.25);
+  EXPECT_DOUBLE_EQ(ratio("f32", "topk:0.01"), 0.02);  // a value and an index
+}
+
+TEST(PlanFlags, AreRefusedWithTheirValueAndTheAllowedForm) {
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.bytes = "25Gb"; }),
+              AllOf(HasSubstr("--bytes"), HasSubstr("\"25Gb\""), HasSubstr("64KiB")));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.bandwidth = "25GB"; }),
+              AllOf(HasSubstr("--bandwidth"), HasSubstr("\"25GB\""), HasSubstr("25Gbps")));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.bandwidth.clear(); }), HasSubstr("--bandwidth"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.latency = "-5us"; }),
+              AllOf(HasSubstr("--latency"), HasSubstr("\"-5us\""), HasSubstr("250ms")));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.latency = "5"; }), HasSubstr("--latency"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.params = 7e9; }), HasSubstr("either as --bytes"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) {
+                f.bytes.clear();
+                f.params = 0.5;
+              }),
+              HasSubstr("--params is \"0.5\""));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.dtype = "fp8"; }), HasSubstr("--dtype is \"fp8\""));
+  for (const char* compression : {"zip", "topk", "topk:", "topk:0", "topk:2"}) {
+    EXPECT_THAT(Refusal([&](PlanFlags& f) { f.compression = compression; }),
+                AllOf(HasSubstr(compression), HasSubstr("topk:RATIO")));
+  }
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.algorithm = "star"; }),
+              AllOf(HasSubstr("\"star\""), HasSubstr("double_tree")));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.ranks = 0; }), HasSubstr("ranks is 0"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.ranks_per_node = 7; }), HasSubstr("7; it must divide"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.uplink = "100Gbps"; }), HasSubstr("--nodes-per-rack"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.nodes_per_rack = 4; }), HasSubstr("--uplink"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) {
+                f.nodes_per_rack = 5;
+                f.uplink = "100Gbps";
+              }),
+              HasSubstr("5; it must divide the 32 nodes"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.rails = 0; }), HasSubstr("rails is 0"));
+}
+
+std::vector<std::string> Values(const std::string& text) {
+  PlanFlags flags = Flags();
+  flags.sweep = text;
+  std::vector<std::string> values;
+  const auto sweep = SweepOf(flags);
+  EXPECT_TRUE(sweep.ok()) << sweep.status().ToString();
+  for (const SweepPoint& point : sweep.value_or(Sweep{}).points) {
+    values.push_back(point.value);
+  }
+  return values;
+}
+
+TEST(Sweep, DoublesOrLists) {
+  EXPECT_THAT(Values("ranks=8..64"), ElementsAre("8", "16", "32", "64"));
+  EXPECT_THAT(Values("ranks=8..40"), ElementsAre("8", "16", "32", "40"));
+  EXPECT_THAT(Values("bytes=1MiB,25MiB"), ElementsAre("1MiB", "25MiB"));
+  EXPECT_THAT(Values("bandwidth=10Gbps..25Gbps"),
+              ElementsAre("10000Mbit", "20000Mbit", "25000Mbit"));
+}
+
+TEST(Sweep, ChangesOnlyItsOption) {
+  PlanFlags flags = Flags();
+  flags.ranks = 0;
+  flags.sweep = "ranks=4,8";
+  const auto sweep = SweepOf(flags);
+  ASSERT_TRUE(sweep.ok()) << sweep.status().ToString();
+  EXPECT_EQ(sweep->points[1].request.ranks, 8U);
+  EXPECT_EQ(sweep->points[1].request.bytes, 1'000'000'000U);
+}
+
+TEST(Sweep, IsRefusedWithItsValue) {
+  const auto refusal = [](const std::string& text) {
+    PlanFlags flags = Flags();
+    flags.sweep = text;
+    const auto sweep = SweepOf(flags);
+    return sweep.ok() ? "" : std::string(sweep.status().message());
+  };
+  EXPECT_THAT(refusal("ranks"), AllOf(HasSubstr("\"ranks\""), HasSubstr("ranks=8..1024")));
+  EXPECT_THAT(refusal("nodes=1..2"), HasSubstr("nodes=1..2"));
+  EXPECT_THAT(refusal("ranks=0..8"), HasSubstr("whole number from 1"));
+  EXPECT_THAT(refusal("ranks=8..4"), HasSubstr("ascending"));
+  EXPECT_THAT(refusal("bytes=1Gb..4Gb"), HasSubstr("b means bits"));
+  EXPECT_THAT(refusal("bandwidth=1..2"), HasSubstr("25Gbps"));
+}
+
+}  // namespace
+}  // namespace maypole::cli
