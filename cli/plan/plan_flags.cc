@@ -217,7 +217,7 @@ absl::StatusOr<std::uint64_t> ParseRanks(std::string_view text) {
 }
 
 std::string RateText(std::uint64_t bits_per_second) {
-  return absl::StrFormat("%gMbit", static_cast<double>(bits_per_second) / 1e6);
+  return absl::StrFormat("%.10gGbit", static_cast<double>(bits_per_second) / 1e9);
 }
 
 }  // namespace
