@@ -301,6 +301,25 @@ Cost PredictAllReduce(Algorithm algorithm,
   }
 }
 
+double BusFactor(Collective collective, std::uint32_t members) {
+  const double share = static_cast<double>(members - 1) / members;
+  switch (collective) {
+    case Collective::kAllReduce:
+      return 2 * share;
+    case Collective::kReduceScatter:
+    case Collective::kAllGather:
+    case Collective::kAllToAll:
+      return share;
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kSendReceive:
+      return members > 1 ? 1 : 0;
+    case Collective::kBarrier:
+      break;
+  }
+  return 0;
+}
+
 Cost PredictHierarchical(std::span<const LevelModel> levels,
                          std::uint64_t bytes,
                          std::uint64_t slice_bytes) {

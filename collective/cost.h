@@ -96,6 +96,10 @@ Cost Predict(Collective collective,
              LinkModel link,
              std::uint64_t slice_bytes = kDefaultSliceBytes);
 
+// Times N / time, what the busiest link carries each way: by which factor the bus bandwidth of a
+// collective, as benchmarks call it, differs from N / time. 0 for a barrier.
+double BusFactor(Collective collective, std::uint32_t members);
+
 // A level of a hierarchy with groups of equal size, innermost first.
 struct LevelModel {
   std::uint32_t members = 1;  // of a group: groups of the level below

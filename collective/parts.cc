@@ -54,24 +54,6 @@ std::vector<Part> Matrix(const Layout& layout) {
 
 }  // namespace
 
-bool IsAvailable(Collective collective, Algorithm algorithm) {
-  switch (collective) {
-    case Collective::kAllReduce:
-    case Collective::kBarrier:
-      return true;
-    case Collective::kReduceScatter:
-    case Collective::kAllGather:
-    case Collective::kBroadcast:
-    case Collective::kReduce:
-      return algorithm == Algorithm::kAuto || algorithm == Algorithm::kRing ||
-             algorithm == Algorithm::kDirect || algorithm == Algorithm::kTree;
-    case Collective::kAllToAll:
-    case Collective::kSendReceive:
-      break;
-  }
-  return algorithm == Algorithm::kAuto || algorithm == Algorithm::kDirect;
-}
-
 std::vector<Part> PartsOf(const Layout& layout) {
   const ElementRange all = {0, layout.elements};
   if (layout.elements == 0) {

@@ -72,7 +72,19 @@ constexpr bool EverybodyGetsAll(Collective collective) {
 }
 
 // Whether there is a maker for it; kAuto always is.
-bool IsAvailable(Collective collective, Algorithm algorithm);
+constexpr bool IsAvailable(Collective collective, Algorithm algorithm) {
+  switch (collective) {
+    case Collective::kAllReduce:
+    case Collective::kBarrier:
+      return true;
+    case Collective::kAllToAll:
+    case Collective::kSendReceive:
+      return algorithm == Algorithm::kAuto || algorithm == Algorithm::kDirect;
+    default:
+      return algorithm == Algorithm::kAuto || algorithm == Algorithm::kRing ||
+             algorithm == Algorithm::kDirect || algorithm == Algorithm::kTree;
+  }
+}
 
 // Of ranks, ascending, without the empty ones. The layout is valid: root and peer are ranks, counts
 // add up to the elements, and equal blocks divide them.
@@ -84,7 +96,7 @@ std::vector<Part> InMembers(std::span<const Part> parts, const Placement& placem
 // The elements of the space.
 ElementCount SpaceOf(const Layout& layout);
 
-// The part that holds `element`, which one does.
+// The part that holds `element`: one of them does.
 const Part& PartAt(std::span<const Part> parts, ElementCount element);
 
 // `shape.parts`, or the one part of an all-reduce.

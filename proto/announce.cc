@@ -80,7 +80,10 @@ AnnounceGroup ReadGroup(Reader& reader) {
   const auto dtype = DTypeFromNumber(reader.Get<std::uint8_t>());
   const auto reduction = ReductionFromNumber(reader.Get<std::uint8_t>());
   group.shape.algorithm = reader.Get<std::uint8_t>();
+  group.shape.root = reader.Get<std::uint32_t>();
+  group.shape.peer = reader.Get<std::uint32_t>();
   group.shape.elements = reader.Get<std::uint64_t>();
+  group.shape.counts = reader.Get<std::uint64_t>();
   const std::uint32_t ranks = reader.Get<std::uint32_t>();
   if (!dtype || !reduction || ranks == 0 || std::uint64_t{ranks} * 4 > reader.left()) {
     reader.Refuse();
@@ -107,7 +110,10 @@ std::vector<std::byte> EncodeAnnounce(const Announce& announce) {
     writer.Put(static_cast<std::uint8_t>(group.shape.dtype));
     writer.Put(static_cast<std::uint8_t>(group.shape.reduction));
     writer.Put(group.shape.algorithm);
+    writer.Put(group.shape.root);
+    writer.Put(group.shape.peer);
     writer.Put(std::uint64_t{group.shape.elements});
+    writer.Put(group.shape.counts);
     writer.Put(static_cast<std::uint32_t>(group.ranks.size()));
     for (const Rank rank : group.ranks) {
       writer.Put(rank.value());

@@ -1,12 +1,13 @@
 // Bodies of the control frames between agents (proto/frame.h).
 //
-// kAnnounce: an agent's ranks have submitted an op; sent once to every other member when all of
-// them have (flags 0), and once earlier as news about a stalled op (flags kAnnouncePartial: nothing
+// kAnnounce: an agent's ranks have submitted an op; sent once to every other member (of a
+// send/receive: to the one that has the other rank) when all of them have (flags 0), and once earlier as news about a stalled op (flags kAnnouncePartial: nothing
 // is matched on it). An op starts on an agent when announces of all members are there and agree, so
 // no gradient byte moves before.
 //
 //   u16 name bytes | name | u8 algorithm | u32 slice bytes | u16 groups | groups x { u8 collective,
-//   u8 dtype, u8 reduction, u8 algorithm, u64 elements, u32 ranks, ranks x u32 }
+//   u8 dtype, u8 reduction, u8 algorithm, u32 root, u32 peer, u64 elements, u64 counts, u32 ranks,
+//   ranks x u32 }
 //
 // kAbort, kJobFailed:   u8 code | u16 text bytes | text | u16 culprit bytes | culprits
 //
@@ -40,7 +41,10 @@ struct OpShape {
   DType dtype = DType::kF32;
   Reduction reduction = Reduction::kSum;
   std::uint8_t algorithm = 0;
+  std::uint32_t root = 0;  // 0 where there is none
+  std::uint32_t peer = 0;
   ElementCount elements = 0;
+  std::uint64_t counts = 0;  // hash of the blocks' sizes; 0: equal blocks
 
   friend bool operator==(const OpShape&, const OpShape&) = default;
 };

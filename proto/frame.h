@@ -39,7 +39,7 @@ struct FrameHeader {
   std::uint64_t token = 0;
   std::uint32_t epoch = 0;
   std::uint32_t sender = 0;
-  std::uint64_t op = 0;          // hash of the op's name
+  std::uint64_t op = 0;          // hash of the op's name, and of its two ranks if it is a send/receive
   std::uint64_t occurrence = 0;  // how often this name was used before in this job (its step)
   std::uint32_t ordinal = 0;     // kData: see collective/schedule.h, Matching
   std::uint32_t reserved = 0;

@@ -31,7 +31,7 @@ namespace maypole {
 
 inline constexpr std::uint32_t kSegmentMagic = 0x5359414d;  // "MAYS"
 // Raised by any change to this file or to proto/handshake.h; a client and an agent with different values refuse each other.
-inline constexpr std::uint32_t kClientProtocol = 1;
+inline constexpr std::uint32_t kClientProtocol = 2;
 
 inline constexpr std::uint32_t kSlotCount = 1024;
 // A power of two > kSlotCount. A slot is never in the ring twice, so it cannot overflow.
@@ -63,9 +63,19 @@ struct SlotRequest {
   std::int32_t priority = 0;    // higher goes first
   std::uint32_t segment = 0;    // data segment of the tensor; ignored for zero elements
   std::uint64_t offset = 0;     // its first byte there; aligned to the element size
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0;   // of the tensor
   std::int64_t timeout_ns = 0;  // from submission; <= 0: the job's default
-  std::uint64_t reserved = 0;
+  std::uint32_t root = 0;       // rank: of broadcast and reduce; the sender of send/receive. Else ignored
+  std::uint32_t peer = 0;       // rank: the receiver of send/receive. Else ignored
+  // All-to-all: where the result goes, as many elements as the tensor and apart from it. Else ignored.
+  std::uint64_t output_offset = 0;
+  std::uint32_t output_segment = 0;
+  // Reduce-scatter and all-gather: a table of u64, the elements of each rank's block, which the agent copies when it takes the
+  // slot; its place is aligned to 8. 0 entries: equal blocks. Else ignored.
+  std::uint32_t counts_entries = 0;
+  std::uint64_t counts_offset = 0;
+  std::uint32_t counts_segment = 0;
+  std::uint32_t reserved = 0;
   std::uint16_t name_bytes = 0;
   char name[kNameBytesMax + 1] = {};  // printable UTF-8, not terminated; empty: unnamed
 };

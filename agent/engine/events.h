@@ -58,7 +58,11 @@ struct Submission {
   std::int32_t priority = 0;
   ElementCount elements = 0;
   BufferView tensor;
-  Duration timeout{0};  // <= 0: the agent's default
+  Rank root{0};                      // of kBroadcast and kReduce; the sender of kSendReceive
+  Rank peer{0};                      // the receiver of kSendReceive
+  std::vector<ElementCount> counts;  // of each rank's block, adding up to `elements`; empty: equal
+  BufferView output;                 // of kAllToAll, as large as the tensor
+  Duration timeout{0};               // <= 0: the agent's default
 };
 
 struct ResultReleased {

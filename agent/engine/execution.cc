@@ -1,6 +1,7 @@
 #include "agent/engine/execution.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/check.h"
@@ -12,6 +13,19 @@ using collective::kNoStep;
 using collective::Step;
 using collective::StepKind;
 
+namespace {
+
+constexpr ElementCount kNoElement = std::numeric_limits<ElementCount>::max();
+
+// A copy need not write what it reads.
+void DropOwnSource(ReduceWork& work) {
+  std::erase_if(work.outputs, [&](const Operand& output) {
+    return output.buffer.address == work.inputs.front().buffer.address;
+  });
+}
+
+}  // namespace
+
 Execution::Execution(ExecutionSpec spec, std::uint64_t token_base, Memory& memory)
     : spec_(std::move(spec)),
       token_base_(token_base),
@@ -21,10 +35,8 @@ Execution::Execution(ExecutionSpec spec, std::uint64_t token_base, Memory& memor
   steps_.resize(spec_.plan->size());
   steps_left_ = steps_.size();
   undo_.resize(spec_.locals.size());
-  // A lone agent's op cannot fail once it has begun, so nothing has to be put aside.
-  const bool can_fail = spec_.plan->schedule().members > 1;
   for (LocalTensor& local : spec_.locals) {
-    local.restorable = local.restorable && local.in_place && can_fail;
+    local.restorable = local.restorable && local.output.address == local.input.address && CanFail();
     restorable_ = restorable_ || local.restorable;
   }
 }
@@ -37,8 +49,8 @@ Execution::~Execution() {
       }
     }
   }
-  for (BufferView& undo : undo_) {
-    Free(undo);
+  for (Undo& undo : undo_) {
+    Free(undo.copy);
   }
 }
 
@@ -87,13 +99,21 @@ void Execution::ReleaseReader(StepIndex writer, ExecutionOutput& out) {
 // All at the start, since the size comes from a client: what then fails is its op alone, before a
 // byte moves.
 bool Execution::AllocateUndo() {
-  for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
+  for (std::size_t i = 0; restorable_ && i < spec_.locals.size(); ++i) {
     const LocalTensor& local = spec_.locals[i];
-    if (local.restorable && local.input.bytes > 0) {
-      undo_[i] = memory_.AllocateScratch(local.input.bytes);
-      if (undo_[i].address == nullptr) {
-        return false;
+    ElementRange overwritten = {kNoElement, 0};
+    for (const collective::Part& part : spec_.plan->parts()) {
+      if (local.restorable && part.is_sum() && part.GoesTo(local.rank.value())) {
+        overwritten = {std::min(overwritten.begin, part.range.begin), part.range.end};
       }
+    }
+    if (overwritten.end == 0) {
+      continue;
+    }
+    undo_[i] = {overwritten.begin,
+                memory_.AllocateScratch(overwritten.size() * SizeOf(spec_.dtype))};
+    if (undo_[i].copy.address == nullptr) {
+      return false;
     }
   }
   return true;
@@ -157,8 +177,8 @@ void Execution::Complete(StepIndex index, ExecutionOutput& out) {
 void Execution::StartSend(StepIndex index, ExecutionOutput& out) {
   const Step& step = spec_.plan->step(index);
   if (step.source == Buffer::kInput) {
-    if (spec_.locals.size() == 1) {
-      QueueSend(index, RangeOf(spec_.locals.front().input, index), out);
+    if (const LocalTensor* sole = SoleInput(index)) {
+      QueueSend(index, InputOf(*sole, index), out);
       return;
     }
     ReduceWork work = NewWork(index);
@@ -211,7 +231,7 @@ bool Execution::OnArrival(Member peer,
 
 bool Execution::KeepWhereItLies(StepIndex index, const ArrivedPayload& payload) {
   StepState& state = steps_[index];
-  if (payload.view.empty() || (!IsSum(index) && !IsPublished())) {
+  if (payload.view.empty() || (!IsSum(index) && !IsPublished(index))) {
     return false;
   }
   // Works and sends only read what they are given as a source.
@@ -230,7 +250,7 @@ void Execution::StartReceive(StepIndex index, ExecutionOutput& out) {
   BufferView target;
   if (IsSum(index)) {
     target = (state.received = Allocate(index, state.received_dtype)).buffer;
-  } else if (restorable_) {
+  } else if (IsUndone(index)) {
     target = (state.slice = Allocate(index, spec_.dtype)).buffer;
   } else {
     target = Primary(index);
@@ -251,7 +271,7 @@ void Execution::OnReceived(StepIndex index, ExecutionOutput& out) {
     StartReduce(index, out);
     return;
   }
-  if (IsPublished()) {
+  if (IsPublished(index)) {
     ++state.readers;  // the publication
     const BufferView here = state.slice.buffer;
     Publish(index, {here.address != nullptr ? here : Primary(index), spec_.dtype}, out);
@@ -294,6 +314,13 @@ void Execution::StartReduce(StepIndex index, ExecutionOutput& out) {
       MAYPOLE_CHECK(false);
   }
   AddOutputs(index, work);
+  if (!spec_.plan->PartOf(index).is_sum()) {
+    DropOwnSource(work);
+    if (work.outputs.empty()) {
+      Complete(index, out);  // it lies where it should
+      return;
+    }
+  }
   RunWork(index, TokenKind::kWork, std::move(work), out);
 }
 
@@ -315,9 +342,7 @@ void Execution::Publish(StepIndex index, Operand source, ExecutionOutput& out) {
   work.inputs.push_back(source);
   work.divisor = 0;
   AddOutputs(index, work);
-  std::erase_if(work.outputs, [&](const Operand& output) {
-    return output.buffer.address == source.buffer.address;
-  });
+  DropOwnSource(work);
   RunWork(index, TokenKind::kPublish, std::move(work), out);
 }
 
@@ -339,9 +364,29 @@ ReduceWork Execution::NewWork(StepIndex index) const {
   return work;
 }
 
+const LocalTensor* Execution::SoleInput(StepIndex index) const {
+  if (spec_.locals.size() == 1) {
+    return &spec_.locals.front();
+  }
+  const collective::Part& part = spec_.plan->PartOf(index);
+  if (part.is_sum()) {
+    return nullptr;
+  }
+  const auto source =
+      std::find_if(spec_.locals.begin(), spec_.locals.end(), [&](const LocalTensor& local) {
+        return part.ComesFrom(local.rank.value());
+      });
+  MAYPOLE_CHECK(source != spec_.locals.end());
+  return &*source;
+}
+
 void Execution::AddInputs(StepIndex index, ReduceWork& work) const {
+  if (const LocalTensor* sole = SoleInput(index)) {
+    work.inputs.push_back({InputOf(*sole, index), spec_.dtype});
+    return;
+  }
   for (const LocalTensor& local : spec_.locals) {
-    work.inputs.push_back({RangeOf(local.input, index), spec_.dtype});
+    work.inputs.push_back({InputOf(local, index), spec_.dtype});
   }
 }
 
@@ -360,49 +405,73 @@ void Execution::AddOutputs(StepIndex index, ReduceWork& work) {
   bool saves = false;
   for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
     const LocalTensor& local = spec_.locals[i];
-    if (!local.in_place) {
+    if (!Gets(local, index)) {
       continue;
     }
-    const BufferView target = RangeOf(local.input, index);
+    const BufferView target = OutputOf(local.output, index);
     work.outputs.push_back({target, spec_.dtype});
-    if (local.restorable) {
-      work.saves.push_back({target, RangeOf(undo_[i], index)});
+    if (local.restorable && IsUndone(index)) {
+      work.saves.push_back({target, UndoOf(i, index)});
       saves = true;
     }
   }
   if (spec_.shared_result.address != nullptr) {
-    work.outputs.push_back({RangeOf(spec_.shared_result, index), spec_.dtype});
+    work.outputs.push_back({OutputOf(spec_.shared_result, index), spec_.dtype});
   }
   if (saves) {
-    saved_.push_back(step.range);
+    saved_.push_back(index);
   }
 }
 
-std::size_t Execution::ResultPlaces() const {
-  const auto in_place = std::count_if(spec_.locals.begin(),
-                                      spec_.locals.end(),
-                                      [](const LocalTensor& local) { return local.in_place; });
-  return static_cast<std::size_t>(in_place) + (spec_.shared_result.address != nullptr ? 1 : 0);
+bool Execution::Gets(const LocalTensor& local, StepIndex index) const {
+  return local.output.address != nullptr && spec_.plan->PartOf(index).GoesTo(local.rank.value());
+}
+
+bool Execution::IsUndone(StepIndex index) const {
+  return restorable_ && spec_.plan->PartOf(index).is_sum();
+}
+
+std::size_t Execution::ResultPlaces(StepIndex index) const {
+  const auto own = std::count_if(spec_.locals.begin(),
+                                 spec_.locals.end(),
+                                 [&](const LocalTensor& local) { return Gets(local, index); });
+  return static_cast<std::size_t>(own) + (spec_.shared_result.address != nullptr ? 1 : 0);
 }
 
 // What arrives finished is copied to its places, and not received straight into the only one.
-bool Execution::IsPublished() const {
-  return restorable_ || ResultPlaces() > 1;
+bool Execution::IsPublished(StepIndex index) const {
+  return IsUndone(index) || ResultPlaces(index) > 1;
 }
 
 BufferView Execution::Primary(StepIndex index) const {
   for (const LocalTensor& local : spec_.locals) {
-    if (local.in_place) {
-      return RangeOf(local.input, index);
+    if (Gets(local, index)) {
+      return OutputOf(local.output, index);
     }
   }
-  return RangeOf(spec_.shared_result, index);
+  return OutputOf(spec_.shared_result, index);
 }
 
-BufferView Execution::RangeOf(BufferView tensor, StepIndex index) const {
+BufferView Execution::InputOf(const LocalTensor& local, StepIndex index) const {
+  const collective::Part& part = spec_.plan->PartOf(index);
   const ElementRange range = spec_.plan->step(index).range;
   const std::uint64_t size = SizeOf(spec_.dtype);
-  return tensor.Sub(range.begin * size, range.size() * size);
+  return local.input.Sub((part.input_begin + (range.begin - part.range.begin)) * size,
+                         range.size() * size);
+}
+
+BufferView Execution::OutputOf(BufferView tensor, StepIndex index) const {
+  const collective::Part& part = spec_.plan->PartOf(index);
+  const ElementRange range = spec_.plan->step(index).range;
+  const std::uint64_t size = SizeOf(spec_.dtype);
+  return tensor.Sub((part.output_begin + (range.begin - part.range.begin)) * size,
+                    range.size() * size);
+}
+
+BufferView Execution::UndoOf(std::size_t local, StepIndex index) const {
+  const ElementRange range = spec_.plan->step(index).range;
+  const std::uint64_t size = SizeOf(spec_.dtype);
+  return undo_[local].copy.Sub((range.begin - undo_[local].begin) * size, range.size() * size);
 }
 
 void Execution::OnTokenDone(std::uint64_t token, bool ok, ExecutionOutput& out) {
@@ -461,18 +530,15 @@ void Execution::RestoreIfQuiet(ExecutionOutput& out) {
     Release(state.slice, out);
     Release(state.received, out);
   }
-  const std::uint64_t size = SizeOf(spec_.dtype);
-  StepIndex index = 0;
+  StepIndex work_index = 0;
   for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
-    if (undo_[i].address == nullptr) {
-      continue;
-    }
-    for (const ElementRange range : saved_) {
-      ReduceWork work;
-      const std::uint64_t begin = range.begin * size;
-      const std::uint64_t bytes = range.size() * size;
-      work.saves.push_back({undo_[i].Sub(begin, bytes), spec_.locals[i].input.Sub(begin, bytes)});
-      RunWork(index++, TokenKind::kPublish, std::move(work), out);
+    const LocalTensor& local = spec_.locals[i];
+    for (const StepIndex index : saved_) {
+      if (local.restorable && Gets(local, index)) {
+        ReduceWork work;
+        work.saves.push_back({UndoOf(i, index), OutputOf(local.output, index)});
+        RunWork(work_index++, TokenKind::kPublish, std::move(work), out);
+      }
     }
   }
 }

@@ -5,17 +5,18 @@
 // `Memory`, addresses are never dereferenced here.
 //
 // Where elements live:
-//   kInput    the ranks' tensors. A send of a lone rank's input goes out of the segment itself
-//   (zero-copy); with several
-//             ranks the slice is summed first, fused into whatever else the step does.
+//   kInput    the ranks' tensors. What comes from one rank is sent out of the segment itself
+//             (zero-copy); the sum of several is made first, fused into whatever else the step
+//             does.
 //   kPartial  slices of scratch, in the accumulator type
-//   kResult   the ranks' tensors (in place) and at most one shared copy
+//   kResult   the tensors of the ranks that get the part (in place), and at most one shared copy
 //   frames    summed, published and sent on from where the transport keeps their payload, if it
 //             can be read there; else received into scratch, or straight into place if that is the
 //             only place and need not be restored.
 //
-// Undo: before an element of an in-place tensor that must be restorable is overwritten, it is
-// copied aside, slice by slice. After a failure the copies go back before the failure is told.
+// Undo: before a sum overwrites elements of an in-place tensor that must be restorable, they are
+// copied aside, slice by slice. (What is not a sum overwrites no input, or with the same bytes.)
+// After a failure the copies go back before the failure is told.
 //
 // Ownership: borrows plan and memory; the tensors must stay mapped until Drained().
 #pragma once
@@ -33,10 +34,11 @@
 
 namespace maypole::agent {
 
-// One local rank's part in an op.
+// One local rank's part in an op. What of it is read and written, the plan's parts say.
 struct LocalTensor {
+  Rank rank{0};
   BufferView input;
-  bool in_place = true;     // the result goes where the input is
+  BufferView output;  // of its own; in place: the input. Null address: it reads the shared copy
   bool restorable = false;  // in place, and the input comes back if the op fails
 };
 
@@ -46,7 +48,7 @@ struct ExecutionSpec {
   Reduction reduction = Reduction::kSum;
   std::uint32_t world_size = 1;
   std::vector<LocalTensor> locals;  // in rank order; at least one
-  BufferView shared_result;         // null address: nobody wants one
+  BufferView shared_result;         // null address: nobody wants one; else all get all parts
 };
 
 // A frame that the execution wants sent; the core orders them by priority and window.
@@ -93,6 +95,9 @@ class Execution {
   bool Succeeded() const {
     return !aborted_ && steps_left_ == 0 && outstanding_sends_ == 0 && outstanding_writes_ == 0;
   }
+
+  // Without messages it ends by itself, and nothing is put aside to undo it.
+  bool CanFail() const { return spec_.plan->has_messages(); }
 
   // Aborted, the tensors are as submitted, and nothing is outstanding.
   bool Restored() const { return restore_begun_ && outstanding_writes_ == 0; }
@@ -154,12 +159,20 @@ class Execution {
   ReduceWork NewWork(StepIndex index) const;
   void AddInputs(StepIndex index, ReduceWork& work) const;
   void AddOutputs(StepIndex index, ReduceWork& work);
-  // Where kResult of this range may be read and received into directly: the shared copy, else the
-  // first rank's tensor.
+  // The rank whose input is all that this member puts in; null if it is the sum of several.
+  const LocalTensor* SoleInput(StepIndex index) const;
+  bool Gets(const LocalTensor& local, StepIndex index) const;
+  // What is written must come back after a failure.
+  bool IsUndone(StepIndex index) const;
+  // Where kResult of this range may be read and received into directly: the first tensor of a rank
+  // that gets it, else the shared copy.
   BufferView Primary(StepIndex index) const;
-  BufferView RangeOf(BufferView tensor, StepIndex index) const;
-  std::size_t ResultPlaces() const;
-  bool IsPublished() const;
+  BufferView InputOf(const LocalTensor& local, StepIndex index) const;
+  // Of a tensor or copy that gets the whole result.
+  BufferView OutputOf(BufferView tensor, StepIndex index) const;
+  BufferView UndoOf(std::size_t local, StepIndex index) const;
+  std::size_t ResultPlaces(StepIndex index) const;
+  bool IsPublished(StepIndex index) const;
   bool IsSum(StepIndex index) const;
   void RestoreIfQuiet(ExecutionOutput& out);
 
@@ -169,8 +182,15 @@ class Execution {
   DType accumulator_;
   bool restorable_ = false;  // some local tensor is
   std::vector<StepState> steps_;
-  std::vector<BufferView> undo_;  // one per local tensor; null if it need not be restored
-  std::vector<ElementRange> saved_;
+
+  // Copies of what sums overwrite, from element `begin` of the tensor on.
+  struct Undo {
+    ElementCount begin = 0;
+    BufferView copy;  // null address: nothing of this tensor is overwritten and must come back
+  };
+
+  std::vector<Undo> undo_;  // one per local tensor
+  std::vector<StepIndex> saved_;
   std::uint64_t steps_left_ = 0;
   std::uint64_t outstanding_sends_ = 0;
   std::uint64_t outstanding_writes_ = 0;  // receives and works

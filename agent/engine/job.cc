@@ -7,12 +7,60 @@
 #include "proto/announce.h"
 
 namespace maypole::agent {
+
+using collective::Algorithm;
+
+namespace {
+
+std::shared_ptr<const collective::Placement> PlacementOf(const EpochInfo& epoch) {
+  collective::Placement placement(epoch.world_size);
+  for (std::uint32_t member = 0; member < epoch.members.size(); ++member) {
+    for (const Rank rank : epoch.members[member].ranks) {
+      placement.at(rank.value()) = member;
+    }
+  }
+  return std::make_shared<const collective::Placement>(std::move(placement));
+}
+
+// What the op asks of the job's ranks. Only where the ranks differ does their placement matter.
+collective::Layout LayoutOf(const Submission& submission,
+                            const std::shared_ptr<const collective::Placement>& placement) {
+  const bool same_for_all = submission.collective == collective::Collective::kAllReduce ||
+                            submission.collective == collective::Collective::kBarrier;
+  return {.collective = submission.collective,
+          .elements = submission.elements,
+          .root = submission.root.value(),
+          .peer = submission.peer.value(),
+          .counts = submission.counts,
+          .placement = same_for_all ? nullptr : placement};
+}
+
+// The local rank's side of it.
+LocalTensor TensorOf(const Submission& submission, Rank rank) {
+  LocalTensor local{.rank = rank, .input = submission.tensor, .output = submission.tensor};
+  if (submission.shared_result) {
+    local.output = {};
+  } else if (submission.collective == collective::Collective::kAllToAll) {
+    local.output = submission.output;
+  }
+  local.restorable = !submission.overwrite;
+  return local;
+}
+
+// Some local rank's submission, of an op that has one.
+const Submission& AnyOf(const std::vector<std::optional<Submission>>& local) {
+  return **std::find_if(
+      local.begin(), local.end(), [](const auto& submission) { return submission.has_value(); });
+}
+
+}  // namespace
+
 Job::Job(EpochInfo epoch,
          Member self,
          std::map<Rank, SessionId> sessions,
          CoreContext context,
          TimePoint now)
-    : epoch_(std::move(epoch)), self_(self), context_(context) {
+    : epoch_(std::move(epoch)), self_(self), placement_(PlacementOf(epoch_)), context_(context) {
   for (const auto& [rank, session] : sessions) {
     locals_.push_back(
         {.rank = rank, .session = session, .gone = false, .told_of_failure = false, .uses = {}});
@@ -73,24 +121,47 @@ Job::Op& Job::FindOrCreate(const OpKey& key, TimePoint now) {
   return op;
 }
 
-bool Job::LocallyComplete(const Op& op) const {
-  return std::all_of(op.local.begin(), op.local.end(), [](const auto& submission) {
-    return submission.has_value();
-  });
+bool Job::TakesPart(const std::optional<Pair>& pair, Rank rank) {
+  return !pair || pair->first == rank || pair->second == rank;
 }
 
-// True if every local rank has submitted this occurrence, so that nobody here still waits to hear
-// of it.
-bool Job::SubmittedBefore(const OpKey& key) const {
-  return std::all_of(locals_.begin(), locals_.end(), [&](const LocalRank& local) {
+bool Job::TakesPart(const Op& op, Member member) const {
+  return !op.pair || MemberOf(op.pair->first) == member || MemberOf(op.pair->second) == member;
+}
+
+bool Job::LocallyComplete(const Op& op) const {
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    if (!op.local[i] && TakesPart(op.pair, locals_[i].rank)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// True if every local rank that takes part has submitted this occurrence, so that nobody here still
+// waits to hear of it.
+bool Job::SubmittedBefore(const OpKey& key, const std::optional<Pair>& pair) const {
+  const auto is_through = [&](const LocalRank& local) {
     const auto uses = local.uses.find(key.hash);
     return local.gone || (uses != local.uses.end() && uses->second > key.occurrence);
+  };
+  if ((key.hash & kPairBit) != 0 && !pair) {
+    // Of a pair that only the hash tells, and only its rank here uses the hash.
+    return std::all_of(locals_.begin(),
+                       locals_.end(),
+                       [&](const LocalRank& local) {
+                         return is_through(local) || !local.uses.contains(key.hash);
+                       }) &&
+           std::any_of(locals_.begin(), locals_.end(), is_through);
+  }
+  return std::all_of(locals_.begin(), locals_.end(), [&](const LocalRank& local) {
+    return !TakesPart(pair, local.rank) || is_through(local);
   });
 }
 
 // False for news about an op that has ended here, or will never be submitted here.
-bool Job::MayBegin(const OpKey& key) const {
-  return ops_.contains(key) || (!failure_ && !SubmittedBefore(key));
+bool Job::MayBegin(const OpKey& key, const std::optional<Pair>& pair) const {
+  return ops_.contains(key) || (!failure_ && !SubmittedBefore(key, pair));
 }
 
 void Job::Submit(Submission submission, TimePoint now) {
@@ -104,7 +175,11 @@ void Job::Submit(Submission submission, TimePoint now) {
     refuse(*failure_);
     return;
   }
-  const std::uint64_t hash = HashName(submission.name);
+  if (Outcome checked = CheckRanks(submission, local.rank, epoch_.world_size); !checked.ok()) {
+    refuse(std::move(checked));
+    return;
+  }
+  const std::uint64_t hash = HashOf(submission);
   if (!local.uses.contains(hash) && local.uses.size() >= context_.options.names_per_job_max) {
     refuse({ErrorCode::kResourceExhausted,
             "this rank has used " + std::to_string(local.uses.size()) +
@@ -119,6 +194,9 @@ void Job::Submit(Submission submission, TimePoint now) {
     op.name = submission.name;
   }
   op.collective = static_cast<std::uint8_t>(submission.collective);
+  if (submission.collective == collective::Collective::kSendReceive) {
+    op.pair = {submission.root, submission.peer};
+  }
   const Duration timeout =
       submission.timeout > Duration(0) ? submission.timeout : context_.options.default_timeout;
   op.deadline = std::min(op.deadline, timeout < kNever - now ? now + timeout : kNever);
@@ -188,16 +266,17 @@ Announce Job::MakeAnnounce(const Op& op) const {
 
 void Job::AnnounceOwn(const OpKey& key, Op& op) {
   op.announces[self_.value()] = MakeAnnounce(op);
-  ToMembers(Header(FrameKind::kAnnounce, key), EncodeAnnounce(*op.announces[self_.value()]));
+  ToMembersOf(op, Header(FrameKind::kAnnounce, key), EncodeAnnounce(*op.announces[self_.value()]));
 }
 
 // ---- start
 
 void Job::TryStart(const OpKey& key, TimePoint now) {
   Op& op = ops_.at(key);
-  const bool all_here = std::all_of(op.announces.begin(),
-                                    op.announces.end(),
-                                    [](const auto& announce) { return announce.has_value(); });
+  bool all_here = true;
+  for (std::uint32_t m = 0; m < op.announces.size(); ++m) {
+    all_here = all_here && (op.announces[m] || !TakesPart(op, Member(m)));
+  }
   if (!all_here || op.execution || op.failure) {
     return;
   }
@@ -212,9 +291,17 @@ void Job::TryStart(const OpKey& key, TimePoint now) {
   Start(key, op, now);
 }
 
+std::size_t Job::FirstMember(const Op& op) {
+  return static_cast<std::size_t>(
+      std::find_if(op.announces.begin(),
+                   op.announces.end(),
+                   [](const auto& announce) { return announce.has_value(); }) -
+      op.announces.begin());
+}
+
 std::optional<Outcome> Job::ChoiceProblem(const OpKey& key, const Op& op) const {
-  using collective::Algorithm;
-  const Announce& first = *op.announces.front();
+  const std::size_t member = FirstMember(op);
+  const Announce& first = *op.announces[member];
   if (static_cast<Algorithm>(first.algorithm) == Algorithm::kHierarchical &&
       epoch_.levels.empty()) {
     return Outcome{ErrorCode::kInvalidArgument,
@@ -227,10 +314,12 @@ std::optional<Outcome> Job::ChoiceProblem(const OpKey& key, const Op& op) const 
                    {}};
   }
   if (first.algorithm == 0 || first.algorithm > collective::kAlgorithms.size() ||
+      !IsAvailable(static_cast<collective::Collective>(op.collective),
+                   static_cast<Algorithm>(first.algorithm)) ||
       first.slice_bytes == 0) {
     return Outcome{ErrorCode::kInternal,
                    Describe(op.collective, op.name, key.occurrence) + ": " +
-                       epoch_.members.front().node + " chose algorithm " +
+                       epoch_.members[member].node + " chose algorithm " +
                        std::to_string(first.algorithm) + " with slices of " +
                        std::to_string(first.slice_bytes) + " bytes, which cannot be",
                    {}};
@@ -245,7 +334,7 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
         key,
         {ErrorCode::kResourceExhausted,
          DescribeOp(key, op) + ": no memory for a shared result of " +
-             std::to_string(op.local.front()->tensor.bytes) + " bytes on " + context_.options.node +
+             std::to_string(AnyOf(op.local).tensor.bytes) + " bytes on " + context_.options.node +
              "; free former results (maypole_op_free) or raise --result-bytes-max",
          {}},
         /*tell_members=*/true,
@@ -261,7 +350,7 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
            {ErrorCode::kResourceExhausted,
             DescribeOp(key, op) + ": no memory on " + context_.options.node +
                 " for copies of its inputs, which a failure would need (" +
-                std::to_string(op.local.front()->tensor.bytes) +
+                std::to_string(AnyOf(op.local).tensor.bytes) +
                 " bytes for each of this node's ranks); submit it with overwrite, or in smaller "
                 "parts",
             {}},
@@ -281,30 +370,34 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
 
 // Empty if a shared result is asked for and there is no memory for it.
 std::optional<ExecutionSpec> Job::MakeSpec(Op& op) {
-  const Submission& first = *op.local.front();
+  const Submission& first = AnyOf(op.local);
   const auto members = static_cast<std::uint32_t>(epoch_.members.size());
   const std::uint64_t bytes = first.elements * SizeOf(first.dtype);
-  const Announce& chosen = *op.announces.front();
-  op.algorithm = static_cast<collective::Algorithm>(chosen.algorithm);
+  const Announce& chosen = *op.announces[FirstMember(op)];
+  op.algorithm = static_cast<Algorithm>(chosen.algorithm);
+  const bool sums = collective::Sums(first.collective);
+  const std::uint64_t element_bytes = SizeOf(sums ? AccumulatorOf(first.dtype) : first.dtype);
+  const collective::Layout layout = LayoutOf(first, placement_);
   ExecutionSpec spec;
-  spec.plan = context_.plans.Get(op.algorithm,
-                                 {.members = members,
-                                  .self = self_,
-                                  .elements = first.elements,
-                                  .slice_elements = std::max<std::uint64_t>(
-                                      1, chosen.slice_bytes / SizeOf(AccumulatorOf(first.dtype))),
-                                  .levels = op.algorithm == collective::Algorithm::kHierarchical
-                                                ? epoch_.levels
-                                                : std::vector<collective::Level>()});
+  spec.plan = context_.plans.Get(
+      op.algorithm,
+      {.members = members,
+       .self = self_,
+       .elements = SpaceOf(layout),
+       .slice_elements = std::max<std::uint64_t>(1, chosen.slice_bytes / element_bytes),
+       .levels = op.algorithm == Algorithm::kHierarchical ? epoch_.levels
+                                                          : std::vector<collective::Level>(),
+       .collective = first.collective},
+      layout);
   spec.dtype = first.dtype;
-  spec.reduction = first.reduction;
+  spec.reduction = sums ? first.reduction : Reduction::kSum;
   spec.world_size = epoch_.world_size;
   bool wants_shared = false;
-  for (const auto& submission : op.local) {
-    spec.locals.push_back({.input = submission->tensor,
-                           .in_place = !submission->shared_result,
-                           .restorable = !submission->shared_result && !submission->overwrite});
-    wants_shared = wants_shared || submission->shared_result;
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    if (op.local[i]) {
+      spec.locals.push_back(TensorOf(*op.local[i], locals_[i].rank));
+      wants_shared = wants_shared || op.local[i]->shared_result;
+    }
   }
   if (wants_shared) {
     op.shared = context_.memory.AllocateResult(epoch_.token, bytes);
@@ -333,9 +426,9 @@ void Job::Flush(const OpKey& key, Op& op, ExecutionOutput& out) {
   for (const QueuedSend& send : out.sends) {
     FrameHeader header = Header(FrameKind::kData, key);
     header.ordinal = send.ordinal;
-    std::int32_t priority = op.local.front()->priority;
+    std::int32_t priority = AnyOf(op.local).priority;
     for (const auto& submission : op.local) {
-      priority = std::max(priority, submission->priority);
+      priority = submission ? std::max(priority, submission->priority) : priority;
     }
     context_.peers.QueueData(peers_[send.peer.value()],
                              {.priority = priority,
@@ -349,8 +442,7 @@ void Job::Flush(const OpKey& key, Op& op, ExecutionOutput& out) {
 
 void Job::FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint now) {
   Op& op = ops_.at(key);
-  // What a lone agent has begun ends by itself, and nothing was put aside to undo it.
-  if (op.failure || (op.execution && epoch_.members.size() == 1)) {
+  if (op.failure || (op.execution && !op.execution->CanFail())) {
     return;
   }
   op.failure = std::move(outcome);
@@ -358,7 +450,7 @@ void Job::FailOp(const OpKey& key, Outcome outcome, bool tell_members, TimePoint
     Drop(frame.header, frame.payload.id);
   }
   if (tell_members) {
-    ToMembers(Header(FrameKind::kAbort, key), EncodeOutcome(*op.failure));
+    ToMembersOf(op, Header(FrameKind::kAbort, key), EncodeOutcome(*op.failure));
   }
   if (op.execution) {
     ExecutionOutput out;
@@ -393,7 +485,7 @@ void Job::Settle(const OpKey& key, TimePoint now) {
     FailIdleSessions();
   }
   // In a failed job nobody submits any more, so nobody is left to be told.
-  const bool told_all = op.completed && (!op.failure || failure_ || SubmittedBefore(key));
+  const bool told_all = op.completed && (!op.failure || failure_ || SubmittedBefore(key, op.pair));
   if (!told_all || (op.execution && !op.execution->Drained())) {
     return;
   }

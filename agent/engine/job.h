@@ -1,6 +1,9 @@
 // One run of one job on this agent: its members, its local ranks, its ops from the first submission
 // to the last completion, and what happens to them when somebody leaves or dies. Pure.
 //
+// Ranks that take part in an op: all, or the two of a send/receive. The members that take part are
+// theirs.
+//
 // An op: collecting (local ranks submit; announces of all members arrive) -> running (execution.h)
 // -> ended. An op that failed stays as a tombstone until every local rank has submitted it and got
 // the error.
@@ -130,6 +133,8 @@ class Job {
     std::unordered_map<std::uint64_t, std::uint64_t> uses;  // name hash -> occurrences submitted
   };
 
+  using Pair = std::pair<Rank, Rank>;  // sender, receiver
+
   struct Op {
     std::string name;
     std::uint64_t order = 0;
@@ -140,6 +145,7 @@ class Job {
     std::vector<ParkedFrame> parked;
     std::uint8_t collective = 0;
     collective::Algorithm algorithm = collective::Algorithm::kAuto;  // once it runs
+    std::optional<Pair> pair;                                        // of a send/receive
     TimePoint first_seen{};
     TimePoint started{};
     TimePoint deadline = kNever;
@@ -156,9 +162,11 @@ class Job {
 
   Op& FindOrCreate(const OpKey& key, TimePoint now);
   std::size_t LocalIndex(SessionId session) const;
+  static bool TakesPart(const std::optional<Pair>& pair, Rank rank);
+  bool TakesPart(const Op& op, Member member) const;
   bool LocallyComplete(const Op& op) const;
-  bool SubmittedBefore(const OpKey& key) const;
-  bool MayBegin(const OpKey& key) const;
+  bool SubmittedBefore(const OpKey& key, const std::optional<Pair>& pair) const;
+  bool MayBegin(const OpKey& key, const std::optional<Pair>& pair = {}) const;
 
   void OnAnnounce(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
   void OnAbort(const FrameHeader& header, std::span<const std::byte> body, TimePoint now);
@@ -169,6 +177,8 @@ class Job {
   Announce MakeAnnounce(const Op& op) const;
   void AnnounceOwn(const OpKey& key, Op& op);
   void TryStart(const OpKey& key, TimePoint now);
+  // Of those that take part, once the announces of all are here: the op is run as it says.
+  static std::size_t FirstMember(const Op& op);
   // Why the members cannot run what the first of them chose; the same on all of them.
   std::optional<Outcome> ChoiceProblem(const OpKey& key, const Op& op) const;
   void Start(const OpKey& key, Op& op, TimePoint now);
@@ -197,6 +207,8 @@ class Job {
 
   FrameHeader Header(FrameKind kind, const OpKey& key) const;
   void ToMembers(const FrameHeader& header, const std::vector<std::byte>& body);
+  // To those that take part in the op.
+  void ToMembersOf(const Op& op, const FrameHeader& header, const std::vector<std::byte>& body);
 
   void Drop(const FrameHeader& header, ArrivalId arrival) {
     if (header.payload_bytes > 0) {
@@ -206,6 +218,7 @@ class Job {
 
   EpochInfo epoch_;
   Member self_;
+  std::shared_ptr<const collective::Placement> placement_;
   CoreContext context_;
   std::vector<LocalRank> locals_;
   std::vector<PeerId> peers_;  // by member; 0 for self

@@ -70,10 +70,22 @@ void Job::OnData(const FrameHeader& header, const ArrivedPayload& payload, TimeP
 void Job::OnAnnounce(const FrameHeader& header, std::span<const std::byte> body, TimePoint now) {
   auto announce = DecodeAnnounce(body);
   const OpKey key{header.op, header.occurrence};
-  if (!announce || announce->groups.empty() || !MayBegin(key)) {
+  if (!announce || announce->groups.empty()) {
+    return;
+  }
+  std::optional<Pair> pair;
+  if ((key.hash & kPairBit) != 0) {
+    const OpShape& shape = announce->groups.front().shape;
+    if (std::max(shape.root, shape.peer) >= epoch_.world_size) {
+      return;
+    }
+    pair = {Rank(shape.root), Rank(shape.peer)};
+  }
+  if (!MayBegin(key, pair)) {
     return;
   }
   Op& op = FindOrCreate(key, now);
+  op.pair = pair;
   if (op.failure) {
     return;
   }

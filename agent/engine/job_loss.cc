@@ -198,12 +198,12 @@ void Job::OnTick(TimePoint now) {
 void Job::SendNews(const OpKey& key, Op& op) {
   const auto submitted = static_cast<std::size_t>(
       std::count_if(op.local.begin(), op.local.end(), [](const auto& s) { return s.has_value(); }));
-  if (submitted == locals_.size() || std::exchange(op.news_sent, submitted) == submitted) {
+  if (LocallyComplete(op) || std::exchange(op.news_sent, submitted) == submitted) {
     return;
   }
   FrameHeader header = Header(FrameKind::kAnnounce, key);
   header.flags = kAnnouncePartial;
-  ToMembers(header, EncodeAnnounce(MakeAnnounce(op)));
+  ToMembersOf(op, header, EncodeAnnounce(MakeAnnounce(op)));
 }
 
 void Job::ReportStall(const OpKey& key, Op& op, TimePoint now) {
@@ -281,6 +281,9 @@ std::vector<Rank> Job::MissingRanks(const Op& op) const {
       continue;
     }
     for (const Rank rank : epoch_.members[m].ranks) {
+      if (!TakesPart(op.pair, rank)) {
+        continue;
+      }
       bool submitted = std::find(op.news[m].begin(), op.news[m].end(), rank) != op.news[m].end();
       for (std::size_t i = 0; Member(m) == self_ && i < locals_.size(); ++i) {
         submitted = submitted || (locals_[i].rank == rank && op.local[i]);
@@ -294,18 +297,16 @@ std::vector<Rank> Job::MissingRanks(const Op& op) const {
 }
 
 std::string Job::DescribeOp(const OpKey& key, const Op& op) const {
-  return Describe(op.collective, op.name, key.occurrence);
+  std::string text = Describe(op.collective, op.name, key.occurrence);
+  if (op.pair) {
+    text += " from rank " + std::to_string(op.pair->first.value()) + " to rank " +
+            std::to_string(op.pair->second.value());
+  }
+  return text;
 }
 
 Member Job::MemberOf(Rank rank) const {
-  for (std::uint32_t m = 0; m < epoch_.members.size(); ++m) {
-    const auto& ranks = epoch_.members[m].ranks;
-    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
-      return Member(m);
-    }
-  }
-  MAYPOLE_CHECK(false);
-  return Member(0);
+  return Member(placement_->at(rank.value()));
 }
 
 // "rank 3 on node-b (host h2)", "ranks 2, 3 on node-b (host h2) and rank 5 on node-c (host h3)"
@@ -349,6 +350,14 @@ void Job::ToMembers(const FrameHeader& header, const std::vector<std::byte>& bod
   for (const PeerId peer : peers_) {
     if (peer != 0) {
       context_.peers.SendControl(peer, header, body, context_.actions);
+    }
+  }
+}
+
+void Job::ToMembersOf(const Op& op, const FrameHeader& header, const std::vector<std::byte>& body) {
+  for (std::uint32_t m = 0; m < peers_.size(); ++m) {
+    if (peers_[m] != 0 && TakesPart(op, Member(m))) {
+      context_.peers.SendControl(peers_[m], header, body, context_.actions);
     }
   }
 }

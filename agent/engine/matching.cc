@@ -1,10 +1,11 @@
 #include "agent/engine/matching.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 
-#include "collective/schedule.h"
+#include "collective/parts.h"
 
 namespace maypole::agent {
 namespace {
@@ -26,6 +27,9 @@ std::string DescribeField(
     const std::function<std::string(const Announce&, const OpShape&)>& value_of) {
   std::map<std::string, std::vector<Rank>> groups;
   for (const auto& announce : announces) {
+    if (!announce) {
+      continue;
+    }
     for (const AnnounceGroup& group : announce->groups) {
       auto& ranks = groups[value_of(*announce, group.shape)];
       ranks.insert(ranks.end(), group.ranks.begin(), group.ranks.end());
@@ -47,22 +51,94 @@ std::string DescribeField(
   return text;
 }
 
+std::uint64_t Hash(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325) {
+  for (const char byte : bytes) {
+    hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+template <typename T>
+std::string_view BytesOf(const T& numbers) {
+  return {reinterpret_cast<const char*>(std::data(numbers)),
+          std::size(numbers) * sizeof(*std::data(numbers))};
+}
+
+// Equal blocks are the same whether they were counted or not.
+std::uint64_t HashCounts(const std::vector<ElementCount>& counts) {
+  const bool equal =
+      std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
+  return equal ? 0 : std::max<std::uint64_t>(1, Hash(BytesOf(counts)));
+}
+
+std::string DescribeCounts(std::uint64_t hash) {
+  if (hash == 0) {
+    return "equal blocks";
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), "counts %016llx (hash)", static_cast<unsigned long long>(hash));
+  return text;
+}
+
 }  // namespace
 
 std::uint64_t HashName(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) {
-    hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
+  return Hash(name) & ~kPairBit;
+}
+
+std::uint64_t HashOf(const Submission& submission) {
+  if (submission.collective != collective::Collective::kSendReceive) {
+    return HashName(submission.name);
   }
-  return hash;
+  const std::uint32_t pair[] = {submission.root.value(), submission.peer.value()};
+  return Hash(BytesOf(pair), Hash(submission.name)) | kPairBit;
+}
+
+Outcome CheckRanks(const Submission& submission, Rank self, std::uint32_t world_size) {
+  const auto refuse = [&](const std::string& why) {
+    return Outcome{
+        ErrorCode::kInvalidArgument, std::string(Name(submission.collective)) + ": " + why, {}};
+  };
+  const auto other = [&](const char* what, Rank rank) {
+    return refuse(std::string(what) + " " + std::to_string(rank.value()) +
+                  " is no rank of this job; ranks are 0 to " + std::to_string(world_size - 1));
+  };
+  if (HasRoot(submission.collective) && submission.root.value() >= world_size) {
+    return other("rank", submission.root);
+  }
+  if (submission.collective == collective::Collective::kSendReceive) {
+    if (submission.peer.value() >= world_size) {
+      return other("rank", submission.peer);
+    }
+    if (submission.root == submission.peer ||
+        (submission.root != self && submission.peer != self)) {
+      return refuse("from rank " + std::to_string(submission.root.value()) + " to rank " +
+                    std::to_string(submission.peer.value()) + " cannot be asked for by rank " +
+                    std::to_string(self.value()) + ", which must be one of two different ranks");
+    }
+  }
+  if (!submission.counts.empty() && submission.counts.size() != world_size) {
+    return refuse(std::to_string(submission.counts.size()) + " counts were given for " +
+                  std::to_string(world_size) + " ranks; there must be one for each");
+  }
+  if (HasBlocks(submission.collective) && submission.counts.empty() &&
+      submission.elements % world_size != 0) {
+    return refuse("element count " + std::to_string(submission.elements) +
+                  " is not a multiple of the world size " + std::to_string(world_size) +
+                  (HasCounts(submission.collective) ? "; give counts for uneven blocks" : ""));
+  }
+  return {};
 }
 
 OpShape ShapeOf(const Submission& submission) {
   return {.collective = static_cast<std::uint8_t>(submission.collective),
           .dtype = submission.dtype,
-          .reduction = submission.reduction,
+          .reduction = Sums(submission.collective) ? submission.reduction : Reduction::kSum,
           .algorithm = static_cast<std::uint8_t>(submission.algorithm),
-          .elements = submission.elements};
+          .root = submission.root.value(),
+          .peer = submission.peer.value(),
+          .elements = submission.elements,
+          .counts = HashCounts(submission.counts)};
 }
 
 std::string Describe(std::uint8_t collective, std::string_view name, std::uint64_t occurrence) {
@@ -100,13 +176,16 @@ std::string ListRanks(std::vector<Rank> ranks) {
 
 std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
                                     std::span<const std::optional<Announce>> announces) {
-  const Announce& first = *announces.front();
+  const Announce& first = **std::find_if(announces.begin(),
+                                         announces.end(),
+                                         [](const auto& announce) { return announce.has_value(); });
   const auto agrees = [&](const std::optional<Announce>& announce) {
-    return announce->name == first.name &&
-           std::all_of(
-               announce->groups.begin(), announce->groups.end(), [&](const AnnounceGroup& group) {
-                 return group.shape == first.groups.front().shape;
-               });
+    return !announce ||
+           (announce->name == first.name &&
+            std::all_of(
+                announce->groups.begin(), announce->groups.end(), [&](const AnnounceGroup& group) {
+                  return group.shape == first.groups.front().shape;
+                }));
   };
   if (std::all_of(announces.begin(), announces.end(), agrees)) {
     return std::nullopt;
@@ -129,6 +208,12 @@ std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
           "reduction",
           announces,
           [](const Announce&, const OpShape& s) { return std::string(Name(s.reduction)); }),
+      DescribeField("root",
+                    announces,
+                    [](const Announce&, const OpShape& s) { return std::to_string(s.root); }),
+      DescribeField("blocks",
+                    announces,
+                    [](const Announce&, const OpShape& s) { return DescribeCounts(s.counts); }),
       DescribeField("algorithm",
                     announces,
                     [](const Announce&, const OpShape& s) {

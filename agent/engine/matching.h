@@ -23,8 +23,17 @@ struct OpKey {
   friend auto operator<=>(const OpKey&, const OpKey&) = default;
 };
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every agent.
+// Set in the hash of an op of two ranks: other ranks and their agents have no part in it.
+inline constexpr std::uint64_t kPairBit = std::uint64_t{1} << 63;
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo), less kPairBit: the same on every agent.
 std::uint64_t HashName(std::string_view name);
+// Of the op's name, and of its two ranks if it is a send/receive: names of different pairs do not
+// clash, nor with those of all.
+std::uint64_t HashOf(const Submission& submission);
+
+// Empty if rank `self` of `world_size` may ask for this. Errors: kInvalidArgument.
+Outcome CheckRanks(const Submission& submission, Rank self, std::uint32_t world_size);
 
 OpShape ShapeOf(const Submission& submission);
 
@@ -38,8 +47,8 @@ std::string ListRanks(std::vector<Rank> ranks);
 // the wrong rank.
 inline constexpr std::size_t kListedRanksMax = 12;
 
-// Empty if all announces (one per member) agree; else the refusal that all ranks get, naming each
-// differing field with its values and groups of ranks.
+// Empty if all announces (one per member that takes part) agree; else the refusal that all ranks
+// get, naming each differing field with its values and groups of ranks.
 std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
                                     std::span<const std::optional<Announce>> announces);
 

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "collective/parts.h"
 #include "common/check.h"
 
 namespace maypole::agent {
@@ -13,7 +14,12 @@ using collective::Step;
 using collective::StepIndex;
 using collective::StepKind;
 
-Plan::Plan(collective::Schedule schedule) : schedule_(std::move(schedule)) {
+Plan::Plan(collective::Schedule schedule, std::vector<collective::Part> parts)
+    : schedule_(std::move(schedule)), parts_(std::move(parts)) {
+  if (parts_.empty()) {
+    parts_ = collective::PartsOf(collective::Shape{.elements = schedule_.elements});
+  }
+  IndexParts();
   IndexDependents();
   IndexReceives();
   IndexWriters();
@@ -54,6 +60,17 @@ void Plan::IndexDependents() {
         ++dependencies_[i];
       }
     }
+  }
+}
+
+void Plan::IndexParts() {
+  part_of_.reserve(size());
+  for (const Step& step : schedule_.steps) {
+    const collective::Part& part = collective::PartAt(parts_, step.range.begin);
+    MAYPOLE_CHECK(step.range.end <= part.range.end);
+    part_of_.push_back(static_cast<std::uint32_t>(&part - parts_.data()));
+    has_messages_ =
+        has_messages_ || (step.kind != StepKind::kReduce && step.kind != StepKind::kCopy);
   }
 }
 

@@ -1,5 +1,6 @@
-// A schedule made ready for execution: who waits for whom, which step a frame belongs to, and who
-// reads what which step wrote. Pure; made once per shape and shared by all ops of that shape.
+// A schedule made ready for execution: who waits for whom, which step a frame belongs to, who
+// reads what which step wrote, and whose elements a step works on. Pure; made once per shape and
+// shared by all ops of that shape.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,22 @@ namespace maypole::agent {
 
 class Plan {
  public:
-  explicit Plan(collective::Schedule schedule);
+  // `parts` of ranks, ascending, all that the steps touch; empty: one, from everybody to everybody.
+  explicit Plan(collective::Schedule schedule, std::vector<collective::Part> parts = {});
 
   const collective::Schedule& schedule() const { return schedule_; }
 
   const collective::Step& step(collective::StepIndex index) const { return schedule_.steps[index]; }
+
+  std::span<const collective::Part> parts() const { return parts_; }
+
+  // The part that a step works on.
+  const collective::Part& PartOf(collective::StepIndex index) const {
+    return parts_[part_of_[index]];
+  }
+
+  // A plan without messages cannot fail.
+  bool has_messages() const { return has_messages_; }
 
   std::size_t size() const { return schedule_.steps.size(); }
 
@@ -37,10 +49,14 @@ class Plan {
 
  private:
   void IndexDependents();
+  void IndexParts();
   void IndexReceives();
   void IndexWriters();
 
   collective::Schedule schedule_;
+  std::vector<collective::Part> parts_;
+  std::vector<std::uint32_t> part_of_;
+  bool has_messages_ = false;
   std::vector<std::uint32_t> dependencies_;
   std::vector<std::uint32_t> dependents_begin_;
   std::vector<collective::StepIndex> dependents_;

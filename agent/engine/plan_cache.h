@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "agent/engine/plan.h"
+#include "collective/parts.h"
 #include "collective/schedule.h"
 
 namespace maypole::agent {
@@ -15,12 +16,16 @@ class PlanCache {
  public:
   explicit PlanCache(std::size_t steps_max) : steps_max_(steps_max) {}
 
-  std::shared_ptr<const Plan> Get(collective::Algorithm algorithm, const collective::Shape& shape);
+  // `layout` says what the parts of `shape` are, which is given without them.
+  std::shared_ptr<const Plan> Get(collective::Algorithm algorithm,
+                                  const collective::Shape& shape,
+                                  const collective::Layout& layout = {});
 
  private:
   struct Entry {
     collective::Algorithm algorithm;
-    collective::Shape shape;
+    collective::Shape shape;  // without parts, which can be many
+    collective::Layout layout;
     std::shared_ptr<const Plan> plan;
   };
 

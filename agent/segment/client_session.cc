@@ -215,7 +215,7 @@ Outcome ClientSession::MakeControlSegment(UniqueFd& control) {
   control = std::move(memory->fd);
   control_memory_ = std::move(memory->region);
   ring_.emplace(*reinterpret_cast<ControlSegment*>(control_memory_.data()));
-  slot_segments_.assign(kSlotCount, 0);
+  slot_segments_.assign(kSlotCount, {});
   return {};
 }
 
@@ -285,9 +285,11 @@ void ClientSession::Complete(const CompleteOp& done) {
   if (!ring_ || done.slot >= kSlotCount) {
     return;
   }
-  if (const std::uint32_t segment = std::exchange(slot_segments_[done.slot], 0); segment != 0) {
-    segments_.OpEnded(segment, done.outcome.ok());
-    CountSegmentBytes();
+  for (const std::uint32_t segment : std::exchange(slot_segments_[done.slot], {})) {
+    if (segment != 0) {
+      segments_.OpEnded(segment, done.outcome.ok());
+      CountSegmentBytes();
+    }
   }
   ring_->Complete(done.slot, done.outcome, done.result);
 }
@@ -349,8 +351,14 @@ void ClientSession::TakeSlot(const SlotRing::Entry& entry) {
   submission.session = id_;
   submission.slot = entry.slot;
   if (submission.elements > 0) {
-    slot_segments_[entry.slot] = entry.request.segment;
-    segments_.OpStarted(entry.request.segment);
+    const bool has_output = submission.output.address != nullptr;
+    slot_segments_[entry.slot] = {entry.request.segment,
+                                  has_output ? entry.request.output_segment : 0};
+    for (const std::uint32_t segment : slot_segments_[entry.slot]) {
+      if (segment != 0) {
+        segments_.OpStarted(segment);
+      }
+    }
   }
   context_.events.push_back(std::move(submission));
 }

@@ -7,6 +7,7 @@
 //       memory may be in use; the others vanish at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -114,8 +115,9 @@ class ClientSession {
   std::optional<SlotRing> ring_;
   std::uint64_t doorbells_ = 0;
   DataSegments segments_{context_.limits};
-  std::uint64_t segment_bytes_ = 0;           // counted in context_
-  std::vector<std::uint32_t> slot_segments_;  // data segment of each slot's op; 0: none
+  std::uint64_t segment_bytes_ = 0;  // counted in context_
+  // Data segments of each slot's op, of its tensor and its output; 0: none.
+  std::vector<std::array<std::uint32_t, 2>> slot_segments_;
 };
 
 }  // namespace maypole::agent

@@ -1,15 +1,19 @@
 #include "agent/segment/slot_reader.h"
 
+#include <algorithm>
+#include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "collective/schedule.h"
+#include "collective/parts.h"
 #include "proto/text.h"
 
 namespace maypole::agent {
 namespace {
 
+constexpr ElementCount kElementsMax = std::numeric_limits<ElementCount>::max();
 constexpr std::uint32_t kKnownFlags = kSlotSharedResult | kSlotOverwrite;
 
 Outcome Invalid(const std::string& what, std::uint64_t value, const std::string& why) {
@@ -17,7 +21,7 @@ Outcome Invalid(const std::string& what, std::uint64_t value, const std::string&
 }
 
 Outcome CheckNumbers(const SlotRequest& request) {
-  if (request.collective > static_cast<std::uint8_t>(collective::Collective::kBarrier)) {
+  if (request.collective >= collective::kCollectiveCount) {
     return Invalid("collective", request.collective, "does not exist");
   }
   if (!DTypeFromNumber(request.dtype)) {
@@ -28,6 +32,20 @@ Outcome CheckNumbers(const SlotRequest& request) {
   }
   if (request.algorithm > collective::kAlgorithms.size()) {
     return Invalid("algorithm", request.algorithm, "does not exist");
+  }
+  const auto collective = static_cast<collective::Collective>(request.collective);
+  if (!IsAvailable(collective, static_cast<collective::Algorithm>(request.algorithm))) {
+    const bool has_ring = IsAvailable(collective, collective::Algorithm::kRing);
+    return Invalid("algorithm",
+                   request.algorithm,
+                   "does not exist for " + std::string(Name(collective)) + "; ask for auto" +
+                       (has_ring ? ", ring, direct or tree" : " or direct"));
+  }
+  if ((request.flags & kSlotSharedResult) != 0 && !EverybodyGetsAll(collective)) {
+    return {ErrorCode::kInvalidArgument,
+            "a shared result is possible where all ranks get the same, not for " +
+                std::string(Name(collective)),
+            ""};
   }
   if ((request.flags & ~kKnownFlags) != 0) {
     return Invalid("flags", request.flags, "has bits that mean nothing");
@@ -48,30 +66,91 @@ Outcome CheckName(const SlotRequest& request) {
   return {};
 }
 
-// The tensor's place; `tensor` is filled on success.
-Outcome PlaceTensor(const SlotRequest& request, FindSegment find, BufferView& tensor) {
-  const std::uint64_t element_bytes = SizeOf(static_cast<DType>(request.dtype));
-  const BufferView segment = find(request.segment);
+// A run of elements in a segment, as a client says it.
+struct Run {
+  const char* what;
+  std::uint32_t segment;
+  std::uint64_t offset;
+  std::uint64_t elements;
+  std::uint64_t element_bytes;
+};
+
+// `view` is filled on success.
+Outcome Place(const Run& run, FindSegment find, BufferView& view) {
+  const std::string what = run.what;
+  const BufferView segment = find(run.segment);
   if (segment.address == nullptr) {
-    return Invalid("segment", request.segment, "does not exist in this session");
+    return Invalid(what + "segment", run.segment, "does not exist in this session");
   }
-  if (request.offset % element_bytes != 0) {
+  if (run.offset % run.element_bytes != 0) {
     return Invalid(
-        "offset",
-        request.offset,
-        "is not aligned to its element size of " + std::to_string(element_bytes) + " bytes");
+        what + "offset",
+        run.offset,
+        "is not aligned to its element size of " + std::to_string(run.element_bytes) + " bytes");
   }
   // Division instead of multiplication: nothing here can overflow.
-  if (request.offset > segment.bytes ||
-      request.elements > (segment.bytes - request.offset) / element_bytes) {
-    return Invalid("element count",
-                   request.elements,
-                   "of " + std::to_string(element_bytes) + " bytes at offset " +
-                       std::to_string(request.offset) + " reaches outside segment " +
-                       std::to_string(request.segment) + " of " + std::to_string(segment.bytes) +
+  if (run.offset > segment.bytes ||
+      run.elements > (segment.bytes - run.offset) / run.element_bytes) {
+    return Invalid(what + "element count",
+                   run.elements,
+                   "of " + std::to_string(run.element_bytes) + " bytes at offset " +
+                       std::to_string(run.offset) + " reaches outside segment " +
+                       std::to_string(run.segment) + " of " + std::to_string(segment.bytes) +
                        " bytes");
   }
-  tensor = segment.Sub(request.offset, request.elements * element_bytes);
+  view = segment.Sub(run.offset, run.elements * run.element_bytes);
+  return {};
+}
+
+Outcome PlaceTensors(const SlotRequest& request, FindSegment find, Submission& submission) {
+  const std::uint64_t element_bytes = SizeOf(submission.dtype);
+  Outcome placed = Place({"", request.segment, request.offset, request.elements, element_bytes},
+                         find,
+                         submission.tensor);
+  if (!placed.ok() || submission.collective != collective::Collective::kAllToAll) {
+    return placed;
+  }
+  placed = Place(
+      {"output ", request.output_segment, request.output_offset, request.elements, element_bytes},
+      find,
+      submission.output);
+  const std::uint64_t apart = std::max(request.offset, request.output_offset) -
+                              std::min(request.offset, request.output_offset);
+  if (placed.ok() && request.segment == request.output_segment && apart < submission.tensor.bytes) {
+    return Invalid("output offset",
+                   request.output_offset,
+                   "overlaps the input at offset " + std::to_string(request.offset));
+  }
+  return placed;
+}
+
+// Copies the table of counts, which the client could change at any time.
+Outcome ReadCounts(const SlotRequest& request, FindSegment find, Submission& submission) {
+  if (request.counts_entries == 0 || !HasCounts(submission.collective)) {
+    return {};
+  }
+  BufferView table;
+  if (Outcome placed = Place({"counts ",
+                              request.counts_segment,
+                              request.counts_offset,
+                              request.counts_entries,
+                              sizeof(std::uint64_t)},
+                             find,
+                             table);
+      !placed.ok()) {
+    return placed;
+  }
+  submission.counts.resize(request.counts_entries);
+  std::memcpy(submission.counts.data(), table.address, table.bytes);
+  ElementCount sum = 0;
+  for (const ElementCount count : submission.counts) {
+    sum = count > kElementsMax - sum ? kElementsMax : sum + count;
+  }
+  if (sum != request.elements) {
+    return Invalid("element count",
+                   request.elements,
+                   "is not the sum of the counts, which is " + std::to_string(sum));
+  }
   return {};
 }
 
@@ -89,19 +168,28 @@ std::variant<Submission, Outcome> ReadSlot(const SlotRequest& request, FindSegme
   if (submission.collective == collective::Collective::kBarrier && request.elements != 0) {
     return Invalid("element count", request.elements, "of a barrier is not 0");
   }
+  submission.dtype = static_cast<DType>(request.dtype);
+  submission.elements = request.elements;
   if (request.elements > 0) {
-    if (Outcome placed = PlaceTensor(request, find, submission.tensor); !placed.ok()) {
+    if (Outcome placed = PlaceTensors(request, find, submission); !placed.ok()) {
       return placed;
     }
   }
+  if (Outcome read = ReadCounts(request, find, submission); !read.ok()) {
+    return read;
+  }
+  if (HasRoot(submission.collective)) {
+    submission.root = Rank(request.root);
+  }
+  if (submission.collective == collective::Collective::kSendReceive) {
+    submission.peer = Rank(request.peer);
+  }
   submission.name = LoadText(request.name, request.name_bytes);
   submission.algorithm = static_cast<collective::Algorithm>(request.algorithm);
-  submission.dtype = static_cast<DType>(request.dtype);
   submission.reduction = static_cast<Reduction>(request.reduction);
   submission.shared_result = (request.flags & kSlotSharedResult) != 0;
   submission.overwrite = (request.flags & kSlotOverwrite) != 0;
   submission.priority = request.priority;
-  submission.elements = request.elements;
   submission.timeout = Duration(request.timeout_ns);
   return submission;
 }

@@ -17,7 +17,8 @@ namespace maypole::agent {
 // A data segment of the session; address null if there is none of that number.
 using FindSegment = absl::FunctionRef<BufferView(std::uint32_t segment)>;
 
-// Session and slot are left 0. Errors: kInvalidArgument.
+// Session and slot are left 0. Counts are copied out of their segment. What depends on the job, the
+// core checks: ranks, and whether there are as many counts. Errors: kInvalidArgument.
 std::variant<Submission, Outcome> ReadSlot(const SlotRequest& request, FindSegment find);
 
 }  // namespace maypole::agent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collective/cost.h"
 #include "common/check.h"
 
 namespace maypole::agent {
@@ -13,9 +14,9 @@ constexpr double kNewestWeight = 0.2;
 
 double BusBandwidth(const OpOutcome& outcome) {
   const double seconds = std::chrono::duration<double>(outcome.duration).count();
-  const double members = outcome.members;
   return seconds <= 0 ? 0
-                      : 2 * static_cast<double>(outcome.bytes) * (members - 1) / members / seconds;
+                      : collective::BusFactor(outcome.collective, outcome.members) *
+                            static_cast<double>(outcome.bytes) / seconds;
 }
 
 void Observe(AgentStats::Histogram& histogram, Duration duration) {

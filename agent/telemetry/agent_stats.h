@@ -45,7 +45,7 @@ inline constexpr std::array<std::uint32_t, 19> kDurationBucketsUs = {10,
                                                                      5'000'000,
                                                                      10'000'000};
 
-inline constexpr std::size_t kCollectiveKinds = 2;
+inline constexpr std::size_t kCollectiveKinds = collective::kCollectiveCount;
 inline constexpr std::size_t kAlgorithmKinds = collective::kAlgorithms.size() + 1;
 inline constexpr std::size_t kErrorKinds = 9;
 
@@ -57,7 +57,7 @@ struct OpOutcome {
   collective::Algorithm algorithm = collective::Algorithm::kRing;
   ErrorCode code = ErrorCode::kOk;
   std::uint64_t bytes = 0;    // of the tensor
-  std::uint32_t members = 1;  // P, for the bus bandwidth 2N(P-1)/P / time
+  std::uint32_t members = 1;  // P, for the bus bandwidth (collective/cost.h)
   Duration duration{0};       // from the start of the op, when all agree, to its end
 };
 

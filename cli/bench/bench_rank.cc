@@ -122,7 +122,7 @@ class BenchRank {
   std::uint32_t rank_;
   RankCell& cell_;
   ValueShape shape_;
-  maypole_all_reduce_options options_{};
+  maypole_op_options options_{};
 };
 
 void BenchRank::Barrier() {

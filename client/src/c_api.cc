@@ -14,6 +14,7 @@
 
 using maypole::ErrorCode;
 using maypole::Outcome;
+using maypole::collective::Collective;
 namespace internal = maypole::client::internal;
 
 struct maypole_session {
@@ -79,6 +80,16 @@ maypole_status Submit(maypole_session* session, maypole_op** op, const Check& ch
     }
     return submitted;
   });
+}
+
+internal::Caller CallerOf(const maypole_session& session) {
+  const internal::ConnectSettings& settings = session.session->settings();
+  return {settings.rank, settings.world_size};
+}
+
+// An op that only reads its tensor, which is one type for all ops.
+internal::TensorArgument Reading(const void* data, std::uint64_t count) {
+  return {const_cast<void*>(data), count};
 }
 
 internal::Session& SessionOf(const maypole_op& op) {
@@ -164,10 +175,94 @@ maypole_status maypole_free(maypole_session* session, void* memory) {
 maypole_status maypole_all_reduce(maypole_session* session,
                                   void* data,
                                   uint64_t count,
-                                  const maypole_all_reduce_options* options,
+                                  const maypole_op_options* options,
                                   maypole_op** op) {
   return Submit(session, op, [&](internal::OpRequest& request) {
-    return internal::CheckAllReduce(data, count, options, request);
+    return internal::CheckAllReduce({data, count}, options, request);
+  });
+}
+
+maypole_status maypole_reduce_scatter(maypole_session* session,
+                                      void* data,
+                                      uint64_t count,
+                                      const uint64_t* counts,
+                                      const maypole_op_options* options,
+                                      maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckBlocks(
+        Collective::kReduceScatter, {data, count}, counts, options, CallerOf(*session), request);
+  });
+}
+
+maypole_status maypole_all_gather(maypole_session* session,
+                                  void* data,
+                                  uint64_t count,
+                                  const uint64_t* counts,
+                                  const maypole_op_options* options,
+                                  maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckBlocks(
+        Collective::kAllGather, {data, count}, counts, options, CallerOf(*session), request);
+  });
+}
+
+maypole_status maypole_broadcast(maypole_session* session,
+                                 void* data,
+                                 uint64_t count,
+                                 int64_t root,
+                                 const maypole_op_options* options,
+                                 maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckRooted(
+        Collective::kBroadcast, {data, count}, root, options, CallerOf(*session), request);
+  });
+}
+
+maypole_status maypole_reduce(maypole_session* session,
+                              void* data,
+                              uint64_t count,
+                              int64_t root,
+                              const maypole_op_options* options,
+                              maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckRooted(
+        Collective::kReduce, {data, count}, root, options, CallerOf(*session), request);
+  });
+}
+
+maypole_status maypole_all_to_all(maypole_session* session,
+                                  const void* input,
+                                  void* output,
+                                  uint64_t count,
+                                  const maypole_op_options* options,
+                                  maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckAllToAll(
+        Reading(input, count), output, options, CallerOf(*session), request);
+  });
+}
+
+maypole_status maypole_send(maypole_session* session,
+                            const void* data,
+                            uint64_t count,
+                            int64_t to,
+                            const maypole_op_options* options,
+                            maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckSide(
+        internal::Side::kSend, Reading(data, count), to, options, CallerOf(*session), request);
+  });
+}
+
+maypole_status maypole_recv(maypole_session* session,
+                            void* data,
+                            uint64_t count,
+                            int64_t from,
+                            const maypole_op_options* options,
+                            maypole_op** op) {
+  return Submit(session, op, [&](internal::OpRequest& request) {
+    return internal::CheckSide(
+        internal::Side::kReceive, {data, count}, from, options, CallerOf(*session), request);
   });
 }
 

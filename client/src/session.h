@@ -75,8 +75,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void FreeSegment(std::uint32_t number);
   Outcome MapResult(std::uint32_t number, const MappedRegion*& region);
 
-  Outcome PlaceTensor(const OpRequest& request, SlotRequest& slot, Op& op);
-  Outcome PlaceInHeap(const OpRequest& request, const Place& place, SlotRequest& slot, Op& op);
+  Outcome PlaceBuffers(const OpRequest& request, SlotRequest& slot, Op& op);
+  Outcome PlaceTensor(
+      const OpRequest& request, const char* what, void* memory, Buffer& buffer, Place& place);
+  Outcome PlaceCounts(const OpRequest& request, SlotRequest& slot, Op& op);
+  Outcome Stage(std::size_t bytes, Buffer& buffer, Place& place);
   void GiveMemoryBack(Op& op);
   void End(Op& op);
   Outcome Collect(Op& op);

@@ -4,6 +4,7 @@
 
 #include "client/src/failure.h"
 #include "client/src/session.h"
+#include "collective/schedule.h"
 #include "proto/text.h"
 
 namespace maypole::client::internal {
@@ -21,8 +22,8 @@ TimePoint Now() {
 
 // In the agent's words.
 std::string Describe(const OpRequest& request) {
-  const std::string what = request.collective == 0 ? "all_reduce" : "barrier";
-  return what + (request.name.empty() ? " (unnamed)" : " \"" + request.name + '"');
+  const auto what = Name(static_cast<collective::Collective>(request.collective));
+  return std::string(what) + (request.name.empty() ? " (unnamed)" : " \"" + request.name + '"');
 }
 
 SlotRequest MakeSlotRequest(const OpRequest& request) {
@@ -34,6 +35,8 @@ SlotRequest MakeSlotRequest(const OpRequest& request) {
   slot.priority = request.priority;
   slot.elements = request.elements;
   slot.timeout_ns = request.timeout.count();
+  slot.root = request.root;
+  slot.peer = request.peer;
   slot.name_bytes = static_cast<std::uint16_t>(StoreText(slot.name, request.name));
   if (request.shared_result) {
     slot.flags = kSlotSharedResult;
@@ -41,6 +44,14 @@ SlotRequest MakeSlotRequest(const OpRequest& request) {
     slot.flags = kSlotOverwrite;
   }
   return slot;
+}
+
+void CopySpan(std::byte* to, const void* from, Span elements, std::uint64_t element_bytes) {
+  if (elements.count > 0) {
+    const std::uint64_t begin = elements.begin * element_bytes;
+    std::memcpy(
+        to + begin, static_cast<const std::byte*>(from) + begin, elements.count * element_bytes);
+  }
 }
 
 }  // namespace
@@ -58,10 +69,9 @@ Outcome Session::Submit(const OpRequest& request, Op& op) {
   op.bytes = request.elements * request.element_bytes;
   op.shared_result = request.shared_result;
   SlotRequest slot = MakeSlotRequest(request);
-  if (op.bytes > 0) {
-    if (Outcome placed = PlaceTensor(request, slot, op); !placed.ok()) {
-      return placed;
-    }
+  if (Outcome placed = PlaceBuffers(request, slot, op); !placed.ok()) {
+    GiveMemoryBack(op);
+    return placed;
   }
   const auto taken = channel_->Submit(slot);
   if (!taken) {
@@ -80,55 +90,95 @@ Outcome Session::Submit(const OpRequest& request, Op& op) {
   return {};
 }
 
-Outcome Session::PlaceTensor(const OpRequest& request, SlotRequest& slot, Op& op) {
+Outcome Session::PlaceBuffers(const OpRequest& request, SlotRequest& slot, Op& op) {
+  if (op.bytes == 0) {
+    return {};
+  }
   Place place;
-  if (heap_.Pin(request.data, place)) {
-    return PlaceInHeap(request, place, slot, op);
+  if (Outcome placed = PlaceTensor(request, "data", request.data, op.tensor, place); !placed.ok()) {
+    return placed;
   }
-  if (Outcome taken = staging_.Take(op.bytes, op.staged); !taken.ok()) {
-    op.staged = nullptr;
-    return taken;
-  }
-  op.user_memory = request.shared_result ? nullptr : request.data;
-  std::memcpy(op.staged, request.data, op.bytes);
-  heap_.Pin(op.staged, place);
-  heap_.Unpin(place.block);  // Staging alone frees it
   slot.segment = place.segment;
   slot.offset = place.offset;
-  if (!request.shared_result) {
-    slot.flags |= kSlotOverwrite;  // the input is safe in the caller's memory
+  if (op.tensor.staged != nullptr) {
+    CopySpan(op.tensor.staged, request.data, request.reads, request.element_bytes);
+    if (!request.shared_result) {
+      slot.flags |= kSlotOverwrite;  // the input is safe in the caller's memory
+    }
+  }
+  if (request.output != nullptr) {
+    if (Outcome placed = PlaceTensor(request, "output", request.output, op.output, place);
+        !placed.ok()) {
+      return placed;
+    }
+    slot.output_segment = place.segment;
+    slot.output_offset = place.offset;
+  }
+  const bool is_apart = request.output != nullptr;
+  if (std::byte* staged = is_apart ? op.output.staged : op.tensor.staged;
+      staged != nullptr && !request.shared_result) {
+    const std::uint64_t begin = request.writes.begin * request.element_bytes;
+    op.result_from = staged + begin;
+    op.result_to = static_cast<std::byte*>(is_apart ? request.output : request.data) + begin;
+    op.result_bytes = request.writes.count * request.element_bytes;
+  }
+  return PlaceCounts(request, slot, op);
+}
+
+// At `memory` itself if that is session memory, else in a staging buffer.
+Outcome Session::PlaceTensor(
+    const OpRequest& request, const char* what, void* memory, Buffer& buffer, Place& place) {
+  const std::uint64_t bytes = request.elements * request.element_bytes;
+  if (!heap_.Pin(memory, place)) {
+    return Stage(bytes, buffer, place);
+  }
+  buffer.pinned = place.block;
+  if (place.room < bytes) {
+    return InvalidArgument(std::to_string(bytes) + " bytes at " + what + " do not fit: only " +
+                           std::to_string(place.room) +
+                           " bytes are left of that allocation of session memory");
+  }
+  if (place.offset % request.element_bytes != 0) {
+    return InvalidArgument(std::string(what) + " is not aligned to its element size of " +
+                           std::to_string(request.element_bytes) + " bytes");
   }
   return {};
 }
 
-Outcome Session::PlaceInHeap(const OpRequest& request,
-                             const Place& place,
-                             SlotRequest& slot,
-                             Op& op) {
-  op.pinned = place.block;
-  std::string fault;
-  if (place.room < op.bytes) {
-    fault = std::to_string(op.bytes) + " bytes at data do not fit: only " +
-            std::to_string(place.room) + " bytes are left of that allocation of session memory";
-  } else if (place.offset % request.element_bytes != 0) {
-    fault = "data is not aligned to its element size of " + std::to_string(request.element_bytes) +
-            " bytes";
+Outcome Session::Stage(std::size_t bytes, Buffer& buffer, Place& place) {
+  if (Outcome taken = staging_.Take(bytes, buffer.staged); !taken.ok()) {
+    buffer.staged = nullptr;
+    return taken;
   }
-  if (!fault.empty()) {
-    GiveMemoryBack(op);
-    return InvalidArgument(fault);
+  heap_.Pin(buffer.staged, place);
+  heap_.Unpin(place.block);  // Staging alone frees it
+  return {};
+}
+
+Outcome Session::PlaceCounts(const OpRequest& request, SlotRequest& slot, Op& op) {
+  if (request.counts.empty()) {
+    return {};
   }
-  slot.segment = place.segment;
-  slot.offset = place.offset;
+  const std::size_t bytes = request.counts.size() * sizeof(std::uint64_t);
+  Place place;
+  if (Outcome staged = Stage(bytes, op.counts, place); !staged.ok()) {
+    return staged;
+  }
+  std::memcpy(op.counts.staged, request.counts.data(), bytes);
+  slot.counts_entries = static_cast<std::uint32_t>(request.counts.size());
+  slot.counts_segment = place.segment;
+  slot.counts_offset = place.offset;
   return {};
 }
 
 void Session::GiveMemoryBack(Op& op) {
-  if (op.pinned != nullptr) {
-    heap_.Unpin(std::exchange(op.pinned, nullptr));
-  }
-  if (op.staged != nullptr) {
-    staging_.Give(std::exchange(op.staged, nullptr));
+  for (Buffer* buffer : {&op.tensor, &op.output, &op.counts}) {
+    if (buffer->pinned != nullptr) {
+      heap_.Unpin(std::exchange(buffer->pinned, nullptr));
+    }
+    if (buffer->staged != nullptr) {
+      staging_.Give(std::exchange(buffer->staged, nullptr));
+    }
   }
 }
 
@@ -206,8 +256,8 @@ Outcome Session::Collect(Op& op) {
     if (outcome.ok()) {
       op.result = region->data() + told.result_offset;
     }
-  } else if (outcome.ok() && op.user_memory != nullptr) {
-    std::memcpy(op.user_memory, op.staged, op.bytes);
+  } else if (outcome.ok() && op.result_bytes > 0) {
+    std::memcpy(op.result_to, op.result_from, op.result_bytes);
   }
   GiveMemoryBack(op);
   if (!has_result) {

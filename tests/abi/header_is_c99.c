@@ -14,13 +14,13 @@ KEEPS(algorithms, MAYPOLE_AUTO == 0 && MAYPOLE_RING == 1 && MAYPOLE_DIRECT == 2 
 /* The structs that ctypes lays out by hand, on a 64-bit machine. */
 KEEPS(connect_options, sizeof(maypole_connect_options) == 40 && offsetof(maypole_connect_options, rank) == 16 &&
                            offsetof(maypole_connect_options, timeout) == 32);
-KEEPS(all_reduce_options, sizeof(maypole_all_reduce_options) == 48 &&
-                              offsetof(maypole_all_reduce_options, name) == 8 &&
-                              offsetof(maypole_all_reduce_options, priority) == 16 &&
-                              offsetof(maypole_all_reduce_options, timeout) == 24 &&
-                              offsetof(maypole_all_reduce_options, algorithm) == 32 &&
-                              offsetof(maypole_all_reduce_options, shared_result) == 36 &&
-                              offsetof(maypole_all_reduce_options, overwrite) == 40);
+KEEPS(all_reduce_options, sizeof(maypole_op_options) == 48 &&
+                              offsetof(maypole_op_options, name) == 8 &&
+                              offsetof(maypole_op_options, priority) == 16 &&
+                              offsetof(maypole_op_options, timeout) == 24 &&
+                              offsetof(maypole_op_options, algorithm) == 32 &&
+                              offsetof(maypole_op_options, shared_result) == 36 &&
+                              offsetof(maypole_op_options, overwrite) == 40);
 KEEPS(agent_stats, sizeof(maypole_agent_stats) == 80 && offsetof(maypole_agent_stats, algorithm) == 64);
 
 int main(void) { return maypole_version()[0] == '\0'; }

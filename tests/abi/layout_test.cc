@@ -10,8 +10,8 @@
 namespace maypole {
 namespace {
 
-TEST(Layout, OfTheControlHeaderIsThatOfProtocol1) {
-  EXPECT_EQ(kClientProtocol, 1u);
+TEST(Layout, OfTheControlHeaderIsThatOfProtocol2) {
+  EXPECT_EQ(kClientProtocol, 2u);
   EXPECT_EQ(offsetof(ControlHeader, magic), 0u);
   EXPECT_EQ(offsetof(ControlHeader, protocol), 4u);
   EXPECT_EQ(offsetof(ControlHeader, slot_count), 8u);
@@ -28,21 +28,28 @@ TEST(Layout, OfTheControlHeaderIsThatOfProtocol1) {
   EXPECT_EQ(sizeof(ControlSegment), 12288u + 1024u * 1024u);
 }
 
-TEST(Layout, OfASlotIsThatOfProtocol1) {
+TEST(Layout, OfASlotIsThatOfProtocol2) {
   EXPECT_EQ(offsetof(Slot, state), 0u);
   EXPECT_EQ(offsetof(Slot, waiters), 4u);
   EXPECT_EQ(offsetof(Slot, request), 8u);
-  EXPECT_EQ(offsetof(Slot, outcome), 320u);
-  EXPECT_EQ(sizeof(SlotRequest), 312u);
+  EXPECT_EQ(offsetof(Slot, outcome), 352u);
+  EXPECT_EQ(sizeof(SlotRequest), 344u);
   EXPECT_EQ(offsetof(SlotRequest, flags), 4u);
   EXPECT_EQ(offsetof(SlotRequest, priority), 8u);
   EXPECT_EQ(offsetof(SlotRequest, segment), 12u);
   EXPECT_EQ(offsetof(SlotRequest, offset), 16u);
   EXPECT_EQ(offsetof(SlotRequest, elements), 24u);
   EXPECT_EQ(offsetof(SlotRequest, timeout_ns), 32u);
-  EXPECT_EQ(offsetof(SlotRequest, reserved), 40u);
-  EXPECT_EQ(offsetof(SlotRequest, name_bytes), 48u);
-  EXPECT_EQ(offsetof(SlotRequest, name), 50u);
+  EXPECT_EQ(offsetof(SlotRequest, root), 40u);
+  EXPECT_EQ(offsetof(SlotRequest, peer), 44u);
+  EXPECT_EQ(offsetof(SlotRequest, output_offset), 48u);
+  EXPECT_EQ(offsetof(SlotRequest, output_segment), 56u);
+  EXPECT_EQ(offsetof(SlotRequest, counts_entries), 60u);
+  EXPECT_EQ(offsetof(SlotRequest, counts_offset), 64u);
+  EXPECT_EQ(offsetof(SlotRequest, counts_segment), 72u);
+  EXPECT_EQ(offsetof(SlotRequest, reserved), 76u);
+  EXPECT_EQ(offsetof(SlotRequest, name_bytes), 80u);
+  EXPECT_EQ(offsetof(SlotRequest, name), 82u);
   EXPECT_EQ(sizeof(SlotOutcome), 664u);
   EXPECT_EQ(offsetof(SlotOutcome, result_segment), 8u);
   EXPECT_EQ(offsetof(SlotOutcome, error_bytes), 12u);
@@ -52,7 +59,7 @@ TEST(Layout, OfASlotIsThatOfProtocol1) {
   EXPECT_EQ(offsetof(SlotOutcome, culprits), 536u);
 }
 
-TEST(Layout, OfTheHandshakeIsThatOfProtocol1) {
+TEST(Layout, OfTheHandshakeIsThatOfProtocol2) {
   EXPECT_EQ(sizeof(Hello), 208u);
   EXPECT_EQ(offsetof(Hello, rank), 48u);
   EXPECT_EQ(offsetof(Hello, pid), 56u);

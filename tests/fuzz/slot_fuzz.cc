@@ -1,7 +1,8 @@
-// A client that writes anything into its control segment. The input is a series of 320-byte pieces:
+// A client that writes anything into its control segment. The input is a series of 352-byte pieces:
 // 8 bytes that say which slot, which state and how far the tail moves, then a request.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "agent/segment/slot_reader.h"
 #include "agent/segment/slot_ring.h"
@@ -25,13 +26,23 @@ struct Piece {
   SlotRequest request;
 };
 
-static_assert(sizeof(Piece) == 320);
+static_assert(sizeof(Piece) == 352);
 
 constexpr std::uint64_t kSegmentBytes = 1 << 16;
 alignas(64) std::byte g_segment[kSegmentBytes];
 
 BufferView Find(std::uint32_t segment) {
   return segment == 1 ? BufferView{MemoryKind::kHost, g_segment, kSegmentBytes} : BufferView{};
+}
+
+void CheckPlace(const maypole::agent::Submission& op, const BufferView& tensor) {
+  const auto* begin = tensor.address;
+  Require(begin >= g_segment && tensor.bytes <= kSegmentBytes &&
+              static_cast<std::uint64_t>(begin - g_segment) <= kSegmentBytes - tensor.bytes,
+          "a tensor lies within its segment");
+  Require(tensor.bytes / maypole::SizeOf(op.dtype) == op.elements, "a tensor has its elements");
+  Require(reinterpret_cast<std::uintptr_t>(begin) % maypole::SizeOf(op.dtype) == 0,
+          "a tensor is aligned");
 }
 
 void CheckRequest(const SlotRequest& request) {
@@ -46,13 +57,13 @@ void CheckRequest(const SlotRequest& request) {
   if (op.elements == 0) {
     return;
   }
-  const auto* begin = op.tensor.address;
-  Require(begin >= g_segment && op.tensor.bytes <= kSegmentBytes &&
-              static_cast<std::uint64_t>(begin - g_segment) <= kSegmentBytes - op.tensor.bytes,
-          "a tensor lies within its segment");
-  Require(op.tensor.bytes / maypole::SizeOf(op.dtype) == op.elements, "a tensor has its elements");
-  Require(reinterpret_cast<std::uintptr_t>(begin) % maypole::SizeOf(op.dtype) == 0,
-          "a tensor is aligned");
+  CheckPlace(op, op.tensor);
+  if (op.collective == maypole::collective::Collective::kAllToAll) {
+    CheckPlace(op, op.output);
+  }
+  Require(op.counts.empty() ||
+              std::accumulate(op.counts.begin(), op.counts.end(), std::uint64_t{0}) == op.elements,
+          "counts add up to the elements");
 }
 
 void Write(ControlSegment& control, const Piece& piece) {

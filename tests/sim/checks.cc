@@ -1,6 +1,8 @@
 // The promises, checked on what a run left behind.
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <set>
 
 #include "tests/sim/sim_cluster.h"
@@ -28,17 +30,41 @@ void SimCluster::Complain(const std::string& what) {
 std::string SimCluster::DescribeUse(const SimRank& rank, const OpUse& use) const {
   const OpSpec& op = jobs_[rank.job].ops[use.op];
   return jobs_[rank.job].name + " rank " + std::to_string(rank.rank.value()) + " op " +
-         std::to_string(use.op) + " \"" + op.name + "\" (" +
-         std::string(collective::Name(op.algorithm)) + " " + std::string(Name(op.dtype)) + " " +
-         std::string(Name(op.reduction)) + " " + std::to_string(use.elements) +
+         std::to_string(use.op) + " \"" + op.name + "\" (" + std::string(Name(op.collective)) +
+         " " + std::string(collective::Name(op.algorithm)) + " " + std::string(Name(op.dtype)) +
+         " " + std::string(Name(op.reduction)) + " " + std::to_string(use.elements) +
          (use.shared      ? " shared"
           : use.overwrite ? " overwrite"
                           : " in place") +
          (use.outcome.text.empty() ? ")" : "): " + use.outcome.text);
 }
 
+collective::Placement SimCluster::PlacementOf(const SimJob& job) const {
+  std::map<int, std::uint32_t> members;  // by node
+  collective::Placement placement;
+  for (const std::size_t index : job.ranks) {
+    const auto next = static_cast<std::uint32_t>(members.size());
+    placement.push_back(members.emplace(ranks_[index].node, next).first->second);
+  }
+  return placement;
+}
+
+// What the op reads is as submitted; what it only writes may hold anything after a failure.
 void SimCluster::CheckRestored(const SimRank& rank, const OpUse& use) {
-  if (!use.overwrite && !(*use.tensor == *use.input)) {
+  const SimJob& job = jobs_[rank.job];
+  const OpSpec& op = job.ops[use.op];
+  if (use.overwrite || *use.tensor == *use.input) {
+    return;
+  }
+  bool is_restored = !use.shared && !op.differs_at;  // in a mismatch nothing may be written
+  for (const collective::Part& part : PartsOf(LayoutOf(op, PlacementOf(job)))) {
+    const std::uint64_t size = SizeOf(op.dtype);
+    is_restored = is_restored && (!part.ComesFrom(rank.rank.value()) ||
+                                  std::memcmp(use.tensor->data() + part.input_begin * size,
+                                              use.input->data() + part.input_begin * size,
+                                              part.range.size() * size) == 0);
+  }
+  if (!is_restored) {
     Complain("the input is not as submitted: " + DescribeUse(rank, use));
   }
 }
@@ -98,14 +124,12 @@ void SimCluster::CheckBounds(const SimJob& job, const SimRank& rank, const OpUse
 }
 
 void SimCluster::CheckOp(const SimJob& job, std::size_t op) {
-  std::map<int, std::vector<const Bytes*>> by_node;
-  std::map<int, std::size_t> order;  // node -> position of its lowest rank
+  std::vector<const Bytes*> tensors(job.ranks.size());
   std::vector<const OpUse*> uses;
-  for (const std::size_t index : job.ranks) {
-    for (const OpUse& use : ranks_[index].uses) {
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    for (const OpUse& use : ranks_[job.ranks[rank]].uses) {
       if (use.op == op) {
-        by_node[ranks_[index].node].push_back(use.input.get());
-        order.emplace(ranks_[index].node, order.size());
+        tensors[rank] = use.input.get();
         uses.push_back(&use);
       }
     }
@@ -122,21 +146,25 @@ void SimCluster::CheckOp(const SimJob& job, std::size_t op) {
     Complain(job.name + " op " + std::to_string(op) + " succeeded and must not");
     return;
   }
-  std::vector<std::vector<const Bytes*>> inputs(by_node.size());
-  for (const auto& [node, tensors] : by_node) {
-    inputs[order.at(node)] = tensors;
-  }
-  const std::vector<std::byte> expected = ExpectedResult(spec, inputs);
+  const collective::Placement placement = PlacementOf(job);
+  const std::vector<std::byte> space = ExpectedSpace(spec, placement, tensors);
   for (const std::size_t index : job.ranks) {
-    for (const OpUse& use : ranks_[index].uses) {
-      if (use.op == op && use.completed && use.outcome.ok() && use.result != expected) {
-        Complain("wrong bits: " + DescribeUse(ranks_[index], use));
+    const SimRank& rank = ranks_[index];
+    for (const OpUse& use : rank.uses) {
+      if (use.op != op || !use.completed || !use.outcome.ok()) {
+        continue;
+      }
+      std::vector<std::byte> expected(use.input->data(), use.input->data() + use.input->size());
+      PutExpected(spec, placement, rank.rank.value(), space, expected);
+      if (use.result != expected) {
+        Complain("wrong bits: " + DescribeUse(rank, use));
       }
     }
   }
-  const bool is_sum = spec.reduction == Reduction::kSum || spec.reduction == Reduction::kMean;
+  const bool is_sum = Sums(spec.collective) &&
+                      (spec.reduction == Reduction::kSum || spec.reduction == Reduction::kMean);
   if (is_sum && spec.dtype <= DType::kF64 &&
-      ErrorAgainstFloat64(spec, inputs, expected) > kToleranceF32) {
+      ErrorAgainstFloat64(spec, ByMember(placement, tensors), space) > kToleranceF32) {
     Complain(job.name + " op " + std::to_string(op) + " is far from the float64 sum");
   }
 }

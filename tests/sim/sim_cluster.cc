@@ -22,12 +22,16 @@ constexpr std::byte kWrittenOver{0xee};
 // What a rank does with a tensor once its op has ended.
 void WriteOver(OpUse& use) {
   std::fill_n(use.tensor->data(), use.tensor->size(), kWrittenOver);
+  std::fill_n(use.output->data(), use.output->size(), kWrittenOver);
 }
 
 bool IsWrittenOver(const OpUse& use) {
-  const std::byte* first = use.tensor->data();
-  return std::all_of(
-      first, first + use.tensor->size(), [](std::byte byte) { return byte == kWrittenOver; });
+  const auto is_written_over = [](const Bytes& bytes) {
+    return std::all_of(bytes.data(), bytes.data() + bytes.size(), [](std::byte byte) {
+      return byte == kWrittenOver;
+    });
+  };
+  return is_written_over(*use.tensor) && is_written_over(*use.output);
 }
 
 }  // namespace
@@ -170,7 +174,9 @@ void SimCluster::MakeJobs() {
       rank.session = next_session_++;
       rank.gives_up_after_failure = random_.Chance(0.5);
       sessions_[rank.session] = ranks_.size() - 1;
-      MakeUses(rank);
+    }
+    for (const std::size_t rank : job.ranks) {
+      MakeUses(ranks_[rank]);
     }
   }
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
@@ -196,7 +202,7 @@ void SimCluster::MakeUses(SimRank& rank) {
   const SimJob& job = jobs_[rank.job];
   std::vector<std::size_t> order;
   for (std::size_t op = 0; op < job.ops.size(); ++op) {
-    if (job.ops[op].forgotten_by != rank.rank.value()) {
+    if (job.ops[op].forgotten_by != rank.rank.value() && job.ops[op].TakesPart(rank.rank.value())) {
       order.push_back(op);
     }
   }
@@ -213,10 +219,20 @@ void SimCluster::MakeUses(SimRank& rank) {
     const OpSpec& op = job.ops[index];
     OpUse& use = rank.uses.emplace_back();
     use.op = index;
-    use.elements = op.elements + (op.differs_at == rank.rank.value() ? 1 : 0);
-    use.shared = random_.Chance(0.3);
+    use.root = op.root;
+    use.elements = op.elements;
+    if (op.differs_at == rank.rank.value()) {
+      const bool in_root = op.collective == collective::Collective::kBroadcast ||
+                           op.collective == collective::Collective::kReduce;
+      const auto world = static_cast<std::uint32_t>(job.ranks.size());
+      use.root = in_root ? (op.root + 1) % world : op.root;
+      use.elements += in_root ? 0 : HasBlocks(op.collective) ? world : 1;
+    }
+    use.shared = random_.Chance(0.3) && EverybodyGetsAll(op.collective);
     use.overwrite = !use.shared && random_.Chance(0.4);
     use.tensor = MakeInput(random_, op.dtype, use.elements);
+    const bool has_output = op.collective == collective::Collective::kAllToAll;
+    use.output = std::make_unique<Bytes>(has_output ? use.tensor->size() : 0);
     use.input = std::make_unique<Bytes>(use.tensor->size());
     std::memcpy(use.input->data(), use.tensor->data(), use.input->size());
   }
@@ -508,8 +524,9 @@ void SimCluster::Do(int, agent::SessionReady& action) {
   }
   newest = action.epoch;
   for (const OpUse& use : rank->uses) {
-    regions_.Add(
-        {.address = use.tensor->data(), .bytes = std::max<std::uint64_t>(1, use.tensor->size())});
+    for (const Bytes* bytes : {use.tensor.get(), use.output.get()}) {
+      regions_.Add({.address = bytes->data(), .bytes = std::max<std::uint64_t>(1, bytes->size())});
+    }
   }
   const std::size_t index = sessions_.at(action.session);
   queue_.After(random_.Delay(Duration(0), milliseconds(10)), [this, index] { SubmitNext(index); });
@@ -544,7 +561,14 @@ void SimCluster::SubmitNext(std::size_t index) {
                                .priority = op.priority,
                                .elements = use.elements,
                                .tensor = use.tensor->view(),
+                               .root = Rank(use.root),
+                               .peer = Rank(op.peer),
+                               .counts = op.counts,
+                               .output = use.output->view(),
                                .timeout = op.timeout};
+  if (!submission.counts.empty()) {
+    submission.counts.back() += use.elements - op.elements;
+  }
   queue_.After(random_.Delay(Duration(0), milliseconds(20)), [this, index] { SubmitNext(index); });
   OnNode(rank.node, [this, id = rank.node, submission] {
     nodes_[static_cast<std::size_t>(id)].core->OnClient(submission, queue_.now());
@@ -602,6 +626,7 @@ void SimCluster::Do(int, agent::ReleaseSession& action) {
   for (const OpUse& use : rank->uses) {
     if (rank->ready) {
       regions_.Remove(use.tensor->data());
+      regions_.Remove(use.output->data());
     }
   }
 }
@@ -634,10 +659,13 @@ void SimCluster::Do(int, agent::CompleteOp& action) {
 void SimCluster::TakeResult(SimRank& rank, OpUse& use, const agent::CompleteOp& action) {
   ++outcomes_[use.outcome.code];
   if (use.outcome.ok()) {
-    const agent::BufferView from = use.shared ? action.result.view : use.tensor->view();
+    const bool is_apart = use.output->size() > 0;
+    const agent::BufferView from = use.shared ? action.result.view
+                                   : is_apart ? use.output->view()
+                                              : use.tensor->view();
     use.result.assign(from.address, from.address + from.bytes);
   }
-  if (use.shared || !use.outcome.ok()) {
+  if (use.shared || use.output->size() > 0 || !use.outcome.ok()) {
     CheckRestored(rank, use);
   }
   if (use.shared && use.outcome.ok()) {

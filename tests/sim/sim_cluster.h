@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "agent/engine/agent_core.h"
+#include "tests/sim/reference.h"
 #include "tests/sim/sim_coordinator.h"
 #include "tests/sim/sim_memory.h"
 #include "tests/sim/sim_network.h"
-#include "tests/sim/workload.h"
 
 namespace maypole::sim {
 
@@ -160,6 +160,8 @@ class SimCluster {
 
   // checks.cc
   void Complain(const std::string& what);
+  // The member of each rank: nodes in the order of their lowest ranks.
+  collective::Placement PlacementOf(const SimJob& job) const;
   void CheckRestored(const SimRank& rank, const OpUse& use);
   void CheckEnd();
   void CheckAnswers(const SimJob& job);

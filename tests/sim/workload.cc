@@ -6,67 +6,14 @@
 #include <new>
 
 #include "agent/reduce/work.h"
-#include "collective/select.h"
+#include "collective/parts.h"
 
 namespace maypole::sim {
 namespace {
 
-using agent::BufferView;
-using agent::Operand;
 using agent::ReduceWork;
 
 constexpr std::align_val_t kAlignment{64};
-
-BufferView Part(const Bytes& tensor, DType dtype, ElementRange range) {
-  const std::uint64_t size = SizeOf(dtype);
-  return tensor.view().Sub(range.begin * size, range.size() * size);
-}
-
-// The left fold of one member's ranks.
-void LocalSum(const OpSpec& op,
-              const std::vector<const Bytes*>& ranks,
-              ElementRange range,
-              const Bytes& sum) {
-  const DType accumulator = AccumulatorOf(op.dtype);
-  ReduceWork work{.accumulator = accumulator, .reduction = op.reduction, .elements = range.size()};
-  for (const Bytes* rank : ranks) {
-    work.inputs.push_back({Part(*rank, op.dtype, range), op.dtype});
-  }
-  work.outputs.push_back({sum.view(), accumulator});
-  ReduceReference(work);
-}
-
-// The fold over all members, beginning with member `first`, finished and rounded once.
-void Fold(const OpSpec& op,
-          const std::vector<std::vector<const Bytes*>>& inputs,
-          std::size_t first,
-          ElementRange range,
-          BufferView result) {
-  const DType accumulator = AccumulatorOf(op.dtype);
-  const Bytes sum(range.size() * SizeOf(accumulator));
-  const Bytes next(range.size() * SizeOf(accumulator));
-  std::uint64_t world = 0;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const auto& ranks = inputs[(first + k) % inputs.size()];
-    world += ranks.size();
-    LocalSum(op, ranks, range, k == 0 ? sum : next);
-    if (k > 0) {
-      ReduceWork work{
-          .accumulator = accumulator, .reduction = op.reduction, .elements = range.size()};
-      work.inputs.push_back({next.view(), accumulator});
-      work.received = {sum.view(), accumulator};
-      work.outputs.push_back({sum.view(), accumulator});
-      ReduceReference(work);
-    }
-  }
-  ReduceWork finish{.accumulator = accumulator,
-                    .reduction = op.reduction,
-                    .elements = range.size(),
-                    .divisor = op.reduction == Reduction::kMean ? world : 0};
-  finish.inputs.push_back({sum.view(), accumulator});
-  finish.outputs.push_back({result, op.dtype});
-  ReduceReference(finish);
-}
 
 template <typename T>
 std::unique_ptr<Bytes> Floats(Random& random, ElementCount elements) {
@@ -78,33 +25,6 @@ std::unique_ptr<Bytes> Floats(Random& random, ElementCount elements) {
     std::memcpy(bytes->data() + i * sizeof(T), &signed_value, sizeof(T));
   }
   return bytes;
-}
-
-template <typename T>
-double WorstError(const OpSpec& op,
-                  const std::vector<std::vector<const Bytes*>>& inputs,
-                  const std::vector<std::byte>& result) {
-  double worst = 0;
-  for (ElementCount i = 0; i < op.elements; ++i) {
-    double sum = 0;
-    double magnitude = 0;
-    double world = 0;
-    for (const auto& ranks : inputs) {
-      for (const Bytes* rank : ranks) {
-        T value;
-        std::memcpy(&value, rank->data() + i * sizeof(T), sizeof(T));
-        sum += static_cast<double>(value);
-        magnitude += std::fabs(static_cast<double>(value));
-        world += 1;
-      }
-    }
-    const double divisor = op.reduction == Reduction::kMean ? world : 1;
-    T got;
-    std::memcpy(&got, result.data() + i * sizeof(T), sizeof(T));
-    worst =
-        std::max(worst, std::fabs(static_cast<double>(got) - sum / divisor) * divisor / magnitude);
-  }
-  return worst;
 }
 
 ElementCount PickElements(Random& random, std::uint32_t members, std::uint64_t slice) {
@@ -122,6 +42,58 @@ ElementCount PickElements(Random& random, std::uint32_t members, std::uint64_t s
   }
 }
 
+collective::Collective PickCollective(Random& random, std::uint32_t world_size) {
+  if (random.Chance(0.4)) {
+    return collective::Collective::kAllReduce;
+  }
+  const auto any = static_cast<collective::Collective>(
+      random.In(0, std::uint64_t{collective::kCollectiveCount} - 1));
+  const bool is_alone = any == collective::Collective::kSendReceive && world_size == 1;
+  return is_alone ? collective::Collective::kBroadcast : any;
+}
+
+// Of those whose association the reference knows.
+collective::Algorithm PickAlgorithm(Random& random, collective::Collective collective) {
+  const bool is_all_reduce = collective == collective::Collective::kAllReduce;
+  const collective::Algorithm choices[] = {
+      collective::Algorithm::kAuto,
+      collective::Algorithm::kRing,
+      collective::Algorithm::kDirect,
+      is_all_reduce ? collective::Algorithm::kNaive : collective::Algorithm::kTree};
+  const collective::Algorithm picked = choices[random.In(0, std::size(choices) - 1)];
+  return IsAvailable(collective, picked) ? picked : collective::Algorithm::kAuto;
+}
+
+// The root, the pair, and blocks whose sizes fit the elements.
+void PickRanks(Random& random, std::uint32_t world_size, OpSpec& op) {
+  const auto any_rank = [&] { return static_cast<std::uint32_t>(random.In(0, world_size - 1)); };
+  if (HasRoot(op.collective)) {
+    op.root = any_rank();
+  }
+  if (op.collective == collective::Collective::kSendReceive) {
+    op.peer = (op.root + 1 + static_cast<std::uint32_t>(random.In(0, world_size - 2))) % world_size;
+  }
+  if (HasCounts(op.collective) && random.Chance(0.5)) {
+    const ElementCount block = 1 + 2 * op.elements / world_size;
+    op.elements = 0;
+    for (std::uint32_t rank = 0; rank < world_size; ++rank) {
+      op.counts.push_back(random.Chance(0.2) ? 0 : random.In(0, block));
+      op.elements += op.counts.back();
+    }
+  } else if (HasBlocks(op.collective)) {
+    op.elements -= op.elements % world_size;
+  } else if (op.collective == collective::Collective::kBarrier) {
+    op.elements = 0;
+  }
+}
+
+std::uint32_t PickParticipant(Random& random, std::uint32_t world_size, const OpSpec& op) {
+  if (op.collective == collective::Collective::kSendReceive) {
+    return random.Chance(0.5) ? op.root : op.peer;
+  }
+  return static_cast<std::uint32_t>(random.In(0, world_size - 1));
+}
+
 }  // namespace
 
 Bytes::Bytes(std::uint64_t size)
@@ -137,6 +109,15 @@ bool operator==(const Bytes& a, const Bytes& b) {
   return a.size_ == b.size_ && std::memcmp(a.data(), b.data(), a.size_) == 0;
 }
 
+collective::Layout LayoutOf(const OpSpec& op, const collective::Placement& placement) {
+  return {.collective = op.collective,
+          .elements = op.elements,
+          .root = op.root,
+          .peer = op.peer,
+          .counts = op.counts,
+          .placement = std::make_shared<const collective::Placement>(placement)};
+}
+
 std::vector<OpSpec> MakeOps(Random& random,
                             std::uint32_t world_size,
                             std::uint32_t members,
@@ -147,19 +128,17 @@ std::vector<OpSpec> MakeOps(Random& random,
     OpSpec& op = ops[i];
     // Some names are used more than once: the occurrence tells them apart.
     op.name = random.Chance(0.1) ? "" : "layer" + std::to_string(random.In(0, 5));
-    op.algorithm = static_cast<collective::Algorithm>(random.In(0, 3));
+    op.collective = PickCollective(random, world_size);
+    op.algorithm = PickAlgorithm(random, op.collective);
     op.dtype = static_cast<DType>(random.In(0, kDTypeCount - 1));
     op.reduction = static_cast<Reduction>(random.In(0, kReductionCount - 1));
     op.elements = PickElements(random, members, options.slice_elements);
+    PickRanks(random, world_size, op);
     op.priority = static_cast<std::int32_t>(random.In(0, 4)) - 2;
-    if (random.Chance(0.1)) {
-      op.collective = collective::Collective::kBarrier;
-      op.elements = 0;
-    }
     if (with_errors && world_size > 1 && random.Chance(0.15)) {
-      op.differs_at = static_cast<std::uint32_t>(random.In(0, world_size - 1));
+      op.differs_at = PickParticipant(random, world_size, op);
     } else if (with_errors && world_size > 1 && random.Chance(0.1)) {
-      op.forgotten_by = static_cast<std::uint32_t>(random.In(0, world_size - 1));
+      op.forgotten_by = PickParticipant(random, world_size, op);
       op.timeout = std::chrono::milliseconds(random.In(50, 8000));
       op.name = "forgotten" + std::to_string(i);  // later uses of the name would not match
     }
@@ -185,32 +164,6 @@ std::unique_ptr<Bytes> MakeInput(Random& random, DType dtype, ElementCount eleme
   convert.outputs.push_back({bytes->view(), dtype});
   ReduceReference(convert);
   return bytes;
-}
-
-std::vector<std::byte> ExpectedResult(const OpSpec& op,
-                                      const std::vector<std::vector<const Bytes*>>& inputs) {
-  const auto members = static_cast<std::uint32_t>(inputs.size());
-  const std::uint64_t size = SizeOf(op.dtype);
-  std::vector<std::byte> result(op.elements * size);
-  const bool is_ring =
-      collective::Select(op.collective, op.elements * size, members, op.dtype, op.algorithm)
-          .algorithm == collective::Algorithm::kRing;
-  for (std::uint32_t chunk = 0; chunk < members; ++chunk) {
-    const ElementRange range = collective::ChunkOf(op.elements, members, chunk);
-    Fold(op,
-         inputs,
-         is_ring ? chunk : 0,
-         range,
-         {.address = result.data() + range.begin * size, .bytes = range.size() * size});
-  }
-  return result;
-}
-
-double ErrorAgainstFloat64(const OpSpec& op,
-                           const std::vector<std::vector<const Bytes*>>& inputs,
-                           const std::vector<std::byte>& result) {
-  return op.dtype == DType::kF64 ? WorstError<double>(op, inputs, result)
-                                 : WorstError<float>(op, inputs, result);
 }
 
 }  // namespace maypole::sim

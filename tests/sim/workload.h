@@ -1,4 +1,4 @@
-// What the ranks of a simulated job submit, and what must come out.
+// What the ranks of a simulated job submit; what must come out is in reference.h.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/engine/events.h"
+#include "collective/parts.h"
 #include "tests/sim/event_queue.h"
 
 namespace maypole::sim {
@@ -22,11 +23,20 @@ struct OpSpec {
   DType dtype = DType::kF32;
   Reduction reduction = Reduction::kSum;
   ElementCount elements = 0;
+  std::uint32_t root = 0;
+  std::uint32_t peer = 0;
+  std::vector<ElementCount> counts;
   std::int32_t priority = 0;
   Duration timeout{0};
   std::optional<std::uint32_t> forgotten_by;  // this rank never submits it
-  std::optional<std::uint32_t> differs_at;    // this rank submits one element more
+  std::optional<std::uint32_t> differs_at;    // this rank submits more elements, or another root
+
+  bool TakesPart(std::uint32_t rank) const {
+    return collective != collective::Collective::kSendReceive || rank == root || rank == peer;
+  }
 };
+
+collective::Layout LayoutOf(const OpSpec& op, const collective::Placement& placement);
 
 // Tensors are aligned to 64 bytes, as segments give them.
 class Bytes {
@@ -54,10 +64,12 @@ class Bytes {
 struct OpUse {
   std::size_t op = 0;  // index into the job's ops
   ElementCount elements = 0;
+  std::uint32_t root = 0;
   bool shared = false;
   bool overwrite = false;
   std::unique_ptr<Bytes> tensor;
-  std::unique_ptr<Bytes> input;  // a copy
+  std::unique_ptr<Bytes> input;   // a copy
+  std::unique_ptr<Bytes> output;  // of an all-to-all
   std::uint32_t slot = 0;
   std::optional<TimePoint> submitted;
   std::optional<TimePoint> completed;
@@ -79,15 +91,5 @@ std::vector<OpSpec> MakeOps(Random& random,
 
 // Values whose sums depend on the order of summing, for the types where they can.
 std::unique_ptr<Bytes> MakeInput(Random& random, DType dtype, ElementCount elements);
-
-// The bits that every rank must get: `inputs[m][k]` is the tensor of the k-th rank of member m. By
-// the plain definition of each algorithm's association (collective/*.h).
-std::vector<std::byte> ExpectedResult(const OpSpec& op,
-                                      const std::vector<std::vector<const Bytes*>>& inputs);
-
-// The largest |result - float64 sum| relative to the sum of magnitudes; f32 and f64 sums and means.
-double ErrorAgainstFloat64(const OpSpec& op,
-                           const std::vector<std::vector<const Bytes*>>& inputs,
-                           const std::vector<std::byte>& result);
 
 }  // namespace maypole::sim

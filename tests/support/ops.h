@@ -13,7 +13,7 @@
 
 namespace maypole::test {
 
-using client::AllReduceOptions;
+using client::OpOptions;
 using client::Op;
 using client::Session;
 
@@ -50,7 +50,7 @@ inline std::vector<std::span<float>> Tensors(std::vector<Session>& sessions, std
 // Submits the op on all ranks.
 inline std::vector<Op> SubmitAll(std::vector<Session>& sessions,
                                  const std::vector<std::span<float>>& tensors,
-                                 const AllReduceOptions& options = {}) {
+                                 const OpOptions& options = {}) {
   std::vector<Op> ops;
   for (std::size_t rank = 0; rank < sessions.size(); ++rank) {
     ops.push_back(sessions[rank].AllReduce(tensors[rank], options));
@@ -61,7 +61,7 @@ inline std::vector<Op> SubmitAll(std::vector<Session>& sessions,
 // One all-reduce over all ranks; the texts of its errors by rank, "ok" where there is none.
 inline std::vector<std::string> AllReduceAll(std::vector<Session>& sessions,
                                              const std::vector<std::span<float>>& tensors,
-                                             const AllReduceOptions& options = {}) {
+                                             const OpOptions& options = {}) {
   std::vector<std::string> texts;
   std::vector<Op> ops = SubmitAll(sessions, tensors, options);
   for (Op& op : ops) {

@@ -60,8 +60,8 @@ constexpr maypole_dtype DTypeOf() {
   }
 }
 
-// As maypole_all_reduce_options.
-struct AllReduceOptions {
+// As maypole_op_options.
+struct OpOptions {
   maypole_reduction reduction = MAYPOLE_SUM;
   std::string name;  // empty: unnamed
   int priority = 0;
@@ -136,26 +136,90 @@ class Session {
 
   // `data` must stay valid and untouched until Op::Wait.
   template <typename T>
-  [[nodiscard]] Op AllReduce(std::span<T> data, const AllReduceOptions& options = {}) {
+  [[nodiscard]] Op AllReduce(std::span<T> data, const OpOptions& options = {}) {
     return AllReduce(data.data(), data.size(), DTypeOf<T>(), options);
   }
 
   [[nodiscard]] Op AllReduce(void* data,
                              std::uint64_t count,
                              maypole_dtype dtype,
-                             const AllReduceOptions& options = {}) {
-    const maypole_all_reduce_options given = {
-        dtype,
-        options.reduction,
-        options.name.empty() ? nullptr : options.name.c_str(),
-        options.priority,
-        options.timeout,
-        options.algorithm,
-        options.shared_result ? 1 : 0,
-        options.overwrite ? 1 : 0,
-    };
+                             const OpOptions& options = {}) {
+    const maypole_op_options given = Given(dtype, options);
     maypole_op* op = nullptr;
     Check(maypole_all_reduce(session_.get(), data, count, &given, &op));
+    return Op(op);
+  }
+
+  // The other collectives: maypole.h says what each reads and writes. `counts`: the elements of
+  // each rank's block; empty: equal blocks. Half types go through maypole.h, with get().
+
+  template <typename T>
+  [[nodiscard]] Op ReduceScatter(std::span<T> data,
+                                 const OpOptions& options = {},
+                                 std::span<const std::uint64_t> counts = {}) {
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(maypole_reduce_scatter(
+        session_.get(), data.data(), data.size(), Table(counts), &given, &op));
+    return Op(op);
+  }
+
+  template <typename T>
+  [[nodiscard]] Op AllGather(std::span<T> data,
+                             const OpOptions& options = {},
+                             std::span<const std::uint64_t> counts = {}) {
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(maypole_all_gather(session_.get(), data.data(), data.size(), Table(counts), &given, &op));
+    return Op(op);
+  }
+
+  template <typename T>
+  [[nodiscard]] Op Broadcast(std::span<T> data, std::int64_t root, const OpOptions& options = {}) {
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(maypole_broadcast(session_.get(), data.data(), data.size(), root, &given, &op));
+    return Op(op);
+  }
+
+  template <typename T>
+  [[nodiscard]] Op Reduce(std::span<T> data, std::int64_t root, const OpOptions& options = {}) {
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(maypole_reduce(session_.get(), data.data(), data.size(), root, &given, &op));
+    return Op(op);
+  }
+
+  template <typename T>
+  [[nodiscard]] Op AllToAll(std::span<const T> input,
+                            std::span<T> output,
+                            const OpOptions& options = {}) {
+    if (input.size() != output.size()) {
+      throw Error(MAYPOLE_INVALID_ARGUMENT,
+                  "input has " + std::to_string(input.size()) + " elements and output " +
+                      std::to_string(output.size()) + "; they must have as many",
+                  "");
+    }
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(
+        maypole_all_to_all(session_.get(), input.data(), output.data(), input.size(), &given, &op));
+    return Op(op);
+  }
+
+  template <typename T>
+  [[nodiscard]] Op Send(std::span<const T> data, std::int64_t to, const OpOptions& options = {}) {
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(maypole_send(session_.get(), data.data(), data.size(), to, &given, &op));
+    return Op(op);
+  }
+
+  template <typename T>
+  [[nodiscard]] Op Recv(std::span<T> data, std::int64_t from, const OpOptions& options = {}) {
+    const maypole_op_options given = Given(DTypeOf<T>(), options);
+    maypole_op* op = nullptr;
+    Check(maypole_recv(session_.get(), data.data(), data.size(), from, &given, &op));
     return Op(op);
   }
 
@@ -176,6 +240,29 @@ class Session {
 
  private:
   explicit Session(maypole_session* session) : session_(session) {}
+
+  static maypole_op_options Given(maypole_dtype dtype, const OpOptions& options) {
+    return {
+        dtype,
+        options.reduction,
+        options.name.empty() ? nullptr : options.name.c_str(),
+        options.priority,
+        options.timeout,
+        options.algorithm,
+        options.shared_result ? 1 : 0,
+        options.overwrite ? 1 : 0,
+    };
+  }
+
+  const std::uint64_t* Table(std::span<const std::uint64_t> counts) const {
+    if (!counts.empty() && counts.size() != static_cast<std::size_t>(world_size())) {
+      throw Error(MAYPOLE_INVALID_ARGUMENT,
+                  std::to_string(counts.size()) + " counts were given for " +
+                      std::to_string(world_size()) + " ranks; there must be one for each",
+                  "");
+    }
+    return counts.empty() ? nullptr : counts.data();
+  }
 
   struct Close {
     void operator()(maypole_session* session) const { maypole_close(session); }

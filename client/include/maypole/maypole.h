@@ -79,18 +79,19 @@ typedef struct maypole_connect_options {
 } maypole_connect_options;
 
 /* Zero-initialise, then set what differs. */
-typedef struct maypole_all_reduce_options {
+typedef struct maypole_op_options {
   maypole_dtype dtype;
-  maypole_reduction reduction;
+  maypole_reduction reduction;  /* of all-reduce, reduce-scatter and reduce */
   const char* name;      /* UTF-8, at most 255 bytes. The k-th op of a name meets the k-th of that name on the other ranks.
                             NULL: all unnamed ops of the session are matched in order. */
   int priority;          /* higher goes first; 0 */
   double timeout;        /* deadline from submission; <= 0: the agent's default (300 s) */
-  maypole_algorithm algorithm; /* MAYPOLE_AUTO unless you measure */
-  int shared_result;     /* not 0: out of place; the result is one read-only copy for all ranks of the node, at
+  maypole_algorithm algorithm; /* MAYPOLE_AUTO unless you measure. All-reduce has all; reduce-scatter, all-gather, broadcast
+                                  and reduce have ring, direct and tree, the others direct */
+  int shared_result;     /* not 0, of all-reduce, all-gather and broadcast: out of place; the result is one read-only copy for all ranks of the node, at
                             maypole_op_result() until maypole_op_free() */
   int overwrite;         /* not 0: in session memory, the input need not be restored if the op fails (saves a copy) */
-} maypole_all_reduce_options;
+} maypole_op_options;
 
 /* Connects and waits until all ranks of the job have joined. `options` may be NULL: all from the environment. */
 MAYPOLE_API maypole_status maypole_connect(const maypole_connect_options* options, maypole_session** session);
@@ -116,7 +117,42 @@ MAYPOLE_API maypole_status maypole_free(maypole_session* session, void* memory);
  * copied in now and the result copied back by maypole_wait. `data` must stay valid and untouched until then. count 0 is legal
  * and still meets the other ranks. `options` may be NULL (f32 sum, unnamed). */
 MAYPOLE_API maypole_status maypole_all_reduce(maypole_session* session, void* data, uint64_t count,
-                                              const maypole_all_reduce_options* options, maypole_op** op);
+                                              const maypole_op_options* options, maypole_op** op);
+
+/* The other collectives take the same options and return in the same way. Where options say nothing else, results come in
+ * place: what an op is not said to write stays as it is, and what it is not said to read need hold nothing. After a failure
+ * what it reads is as submitted; what it only writes may hold anything.
+ *
+ * Blocks: an op with blocks gives each rank one, in the order of ranks. Without `counts` (NULL) all have count / world size
+ * elements, which must divide; else counts[r] is that of rank r, may be 0, and they add up to count. It has one entry for each
+ * rank and is read during the call.
+ * All ranks must agree on collective, dtype, count, root, blocks and, where elements are reduced, on the reduction. */
+
+/* Each rank's block of `data` becomes that block of the reduction of all ranks' `data`; the rest is read only. */
+MAYPOLE_API maypole_status maypole_reduce_scatter(maypole_session* session, void* data, uint64_t count,
+                                                  const uint64_t* counts, const maypole_op_options* options,
+                                                  maypole_op** op);
+/* Reads each rank's own block of `data` and writes the blocks of the others. */
+MAYPOLE_API maypole_status maypole_all_gather(maypole_session* session, void* data, uint64_t count,
+                                              const uint64_t* counts, const maypole_op_options* options,
+                                              maypole_op** op);
+/* `data` of rank `root` is read there and written on all others. */
+MAYPOLE_API maypole_status maypole_broadcast(maypole_session* session, void* data, uint64_t count, int64_t root,
+                                             const maypole_op_options* options, maypole_op** op);
+/* As all-reduce, but only rank `root` gets the result. */
+MAYPOLE_API maypole_status maypole_reduce(maypole_session* session, void* data, uint64_t count, int64_t root,
+                                          const maypole_op_options* options, maypole_op** op);
+/* Block r of `input` goes to rank r, where it becomes the sender's block of `output`. Both have `count` elements in equal blocks
+ * and do not overlap. */
+MAYPOLE_API maypole_status maypole_all_to_all(maypole_session* session, const void* input, void* output, uint64_t count,
+                                              const maypole_op_options* options, maypole_op** op);
+/* To rank `to`, which calls maypole_recv with the same name, dtype and count. Only these two take part: the k-th send of a name
+ * from a rank to another meets the k-th receive of that name there. Ends when `data` may be used again. */
+MAYPOLE_API maypole_status maypole_send(maypole_session* session, const void* data, uint64_t count, int64_t to,
+                                        const maypole_op_options* options, maypole_op** op);
+MAYPOLE_API maypole_status maypole_recv(maypole_session* session, void* data, uint64_t count, int64_t from,
+                                        const maypole_op_options* options, maypole_op** op);
+
 /* A barrier: returns in maypole_wait when all ranks have submitted it. */
 MAYPOLE_API maypole_status maypole_barrier(maypole_session* session, const char* name, double timeout, maypole_op** op);
 

@@ -11,7 +11,7 @@
 namespace maypole::test {
 namespace {
 
-using client::AllReduceOptions;
+using client::OpOptions;
 using client::Error;
 using client::Op;
 using client::Session;

@@ -69,7 +69,7 @@ TEST(Op, InSessionMemoryIsReducedInPlaceWithoutACopy) {
   const SessionPtr session = Connect(agent.path());
   float* values = AllocateFloats(session, 1000);
   std::iota(values, values + 1000, 0.0f);
-  maypole_all_reduce_options options{};
+  maypole_op_options options{};
   options.name = "layer1";
   options.priority = -7;
   options.timeout = 2.5;
@@ -146,7 +146,7 @@ TEST(Op, OfZeroElementsAndABarrierMeetTheAgent) {
 TEST(Op, WithASharedResultReadsItInPlaceAndGivesItBack) {
   FakeAgent agent;
   const SessionPtr session = Connect(agent.path());
-  maypole_all_reduce_options options{};
+  maypole_op_options options{};
   options.shared_result = 1;
   float* input = AllocateFloats(session, 100);
   std::iota(input, input + 100, 0.0f);

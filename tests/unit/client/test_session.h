@@ -43,7 +43,7 @@ inline SessionPtr Connect(const std::string& path) {
 inline OpPtr AllReduce(const SessionPtr& session,
                        void* data,
                        std::uint64_t count,
-                       const maypole_all_reduce_options& options = {}) {
+                       const maypole_op_options& options = {}) {
   maypole_op* op = nullptr;
   EXPECT_EQ(maypole_all_reduce(session.get(), data, count, &options, &op), MAYPOLE_OK)
       << maypole_last_error();

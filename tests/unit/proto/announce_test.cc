@@ -79,7 +79,7 @@ TEST(AnnounceTest, IsRefusedWithANameThatIsTooLong) {
 
 TEST(AnnounceTest, ThatClaimsMoreRanksThanItHasBytesIsRefused) {
   auto bytes = EncodeAnnounce(Example());
-  const std::size_t count = 2 + Example().name.size() + 1 + 4 + 2 + 12;
+  const std::size_t count = 2 + Example().name.size() + 1 + 4 + 2 + 28;
   for (std::size_t i = 0; i < 4; ++i) {
     bytes[count + i] = std::byte{0xff};
   }

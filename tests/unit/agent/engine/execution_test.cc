@@ -10,7 +10,7 @@
 #include "collective/make.h"
 #include "gtest/gtest.h"
 #include "tests/sim/sim_memory.h"
-#include "tests/sim/workload.h"
+#include "tests/sim/reference.h"
 
 namespace maypole::agent {
 namespace {
@@ -52,7 +52,7 @@ class Group {
         auto& copy = member.copies.emplace_back(std::make_unique<Bytes>(tensor->size()));
         std::memcpy(copy->data(), tensor->data(), copy->size());
         spec.locals.push_back({.input = tensor->view(),
-                               .in_place = place != Place::kShared,
+                               .output = place != Place::kShared ? tensor->view() : BufferView{},
                                .restorable = place == Place::kInPlace});
       }
       if (place == Place::kShared) {
@@ -96,7 +96,7 @@ class Group {
         of_member.push_back(copy.get());
       }
     }
-    const std::vector<std::byte> expected = sim::ExpectedResult(op_, inputs);
+    const std::vector<std::byte> expected = sim::ExpectedAllReduce(op_, inputs);
     for (const Member_& member : members_) {
       EXPECT_TRUE(member.execution->Succeeded());
       for (std::size_t r = 0; r < member.tensors.size(); ++r) {
@@ -294,7 +294,7 @@ class ExecutionTest : public testing::Test {
     ExecutionSpec spec;
     spec.plan = std::make_shared<Plan>(std::move(schedule));
     spec.world_size = 2;
-    spec.locals.push_back({.input = tensor_.view(), .in_place = true, .restorable = restorable});
+    spec.locals.push_back({.input = tensor_.view(), .output = tensor_.view(), .restorable = restorable});
     auto execution = std::make_unique<Execution>(std::move(spec), kTokenBase, memory_);
     execution->Start(out_);
     return execution;

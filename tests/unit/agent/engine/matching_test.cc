@@ -6,6 +6,7 @@
 namespace maypole::agent {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -44,8 +45,8 @@ TEST(MatchingTest, ListsRanksForPrograms) {
 }
 
 TEST(MatchingTest, HashIsThatOfFnv1a) {
-  EXPECT_EQ(HashName(""), 0xcbf29ce484222325);
-  EXPECT_EQ(HashName("a"), 0xaf63dc4c8601ec8c);
+  EXPECT_EQ(HashName(""), 0x4bf29ce484222325);
+  EXPECT_EQ(HashName("a"), 0x2f63dc4c8601ec8c);
 }
 
 TEST(MatchingTest, EqualAnnouncesAgree) {
@@ -109,6 +110,83 @@ TEST(MatchingTest, GroupsOfSeveralMembersWithTheSameValueAreOne) {
       Announce{"x", 2, 4096, {{Shape(), Ranks({0, 1})}}},
       Announce{"x", 2, 4096, {{Shape(), Ranks({2})}, {other, Ranks({3})}}}};
   EXPECT_THAT(FindMismatch(0, announces)->text, HasSubstr("ranks 0-2 have 100, ranks 3, 4 have 5"));
+}
+
+Submission Send(std::uint32_t from, std::uint32_t to) {
+  Submission submission;
+  submission.name = "x";
+  submission.collective = collective::Collective::kSendReceive;
+  submission.root = Rank(from);
+  submission.peer = Rank(to);
+  return submission;
+}
+
+TEST(MatchingTest, NamesOfDifferentPairsAndOfAllDoNotClash) {
+  Submission all;
+  all.name = "x";
+  EXPECT_EQ(HashOf(all), HashName("x"));
+  EXPECT_EQ(HashOf(all) & kPairBit, 0u);
+  EXPECT_EQ(HashOf(Send(0, 1)), HashOf(Send(0, 1)));
+  EXPECT_NE(HashOf(Send(0, 1)), HashOf(Send(1, 0)));
+  EXPECT_NE(HashOf(Send(0, 1)), HashOf(Send(0, 2)));
+  EXPECT_NE(HashOf(Send(0, 1)) & kPairBit, 0u);
+}
+
+TEST(MatchingTest, ADifferentRootAndDifferentBlocksAreNamed) {
+  OpShape other = Shape();
+  other.root = 3;
+  EXPECT_THAT(FindMismatch(0, TwoMembers(Shape(), other))->text,
+              HasSubstr("root: ranks 0, 1 have 0, ranks 2, 3 have 3"));
+  other = Shape();
+  other.counts = 0xabc;
+  EXPECT_THAT(FindMismatch(0, TwoMembers(Shape(), other))->text,
+              HasSubstr("blocks: ranks 0, 1 have equal blocks, ranks 2, 3 have counts "
+                        "0000000000000abc (hash)"));
+}
+
+TEST(MatchingTest, BlocksThatAreEqualMatchWhetherTheyWereCountedOrNot) {
+  Submission counted;
+  counted.collective = collective::Collective::kAllGather;
+  counted.elements = 6;
+  Submission plain = counted;
+  counted.counts = {3, 3};
+  EXPECT_EQ(ShapeOf(counted), ShapeOf(plain));
+  counted.counts = {2, 4};
+  EXPECT_NE(ShapeOf(counted), ShapeOf(plain));
+}
+
+TEST(MatchingTest, WhereNothingIsReducedTheReductionDoesNotMatter) {
+  Submission gather;
+  gather.collective = collective::Collective::kAllGather;
+  Submission other = gather;
+  other.reduction = Reduction::kMax;
+  EXPECT_EQ(ShapeOf(gather), ShapeOf(other));
+}
+
+TEST(MatchingTest, OnlyAnnouncesOfMembersThatTakePartAreCompared) {
+  OpShape other = Shape();
+  other.elements = 5;
+  std::vector<std::optional<Announce>> announces = TwoMembers(Shape(), other);
+  announces.insert(announces.begin(), std::nullopt);
+  EXPECT_THAT(FindMismatch(0, announces)->text, HasSubstr("count: "));
+  announces.pop_back();
+  EXPECT_FALSE(FindMismatch(0, announces));
+}
+
+TEST(MatchingTest, RanksThatTheJobHasNotAreRefusedWithTheirNumber) {
+  EXPECT_TRUE(CheckRanks(Send(0, 1), Rank(0), 2).ok());
+  EXPECT_THAT(CheckRanks(Send(0, 2), Rank(0), 2).text, HasSubstr("rank 2 is no rank"));
+  EXPECT_THAT(CheckRanks(Send(2, 0), Rank(0), 2).text, HasSubstr("ranks are 0 to 1"));
+  EXPECT_FALSE(CheckRanks(Send(1, 1), Rank(1), 2).ok());
+  EXPECT_THAT(CheckRanks(Send(0, 1), Rank(2), 3).text, HasSubstr("rank 2"));
+  Submission blocks;
+  blocks.collective = collective::Collective::kReduceScatter;
+  blocks.elements = 5;
+  EXPECT_THAT(CheckRanks(blocks, Rank(0), 2).text,
+              AllOf(HasSubstr("count 5"), HasSubstr("world size 2"), HasSubstr("give counts")));
+  blocks.counts = {1, 2, 2};
+  EXPECT_THAT(CheckRanks(blocks, Rank(0), 2).text, HasSubstr("3 counts were given for 2 ranks"));
+  EXPECT_TRUE(CheckRanks(blocks, Rank(0), 3).ok());
 }
 
 }  // namespace

@@ -128,6 +128,8 @@ void ExpectWell(test::FakeAgent& agent) {
   request.data = &value;
   request.elements = 1;
   request.element_bytes = 4;
+  request.reads = {0, 1};
+  request.writes = {0, 1};
   client::internal::Op op;
   ASSERT_TRUE(session->Submit(request, op).ok());
   EXPECT_TRUE(session->Wait(op).ok()) << op.outcome.text;

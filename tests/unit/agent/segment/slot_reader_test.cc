@@ -111,7 +111,7 @@ TEST(SlotReader, WrongValuesAreNamed) {
     change(request);
     return Refusal(request);
   };
-  EXPECT_THAT(with([](SlotRequest& r) { r.collective = 2; }), HasSubstr("collective 2"));
+  EXPECT_THAT(with([](SlotRequest& r) { r.collective = 8; }), HasSubstr("collective 8"));
   EXPECT_THAT(with([](SlotRequest& r) { r.dtype = 8; }), HasSubstr("dtype 8"));
   EXPECT_THAT(with([](SlotRequest& r) { r.reduction = 255; }), HasSubstr("reduction 255"));
   EXPECT_THAT(with([](SlotRequest& r) { r.algorithm = 8; }), HasSubstr("algorithm 8"));
@@ -122,6 +122,64 @@ TEST(SlotReader, WrongValuesAreNamed) {
   EXPECT_THAT(with([](SlotRequest& r) { r.name_bytes = 256; }), HasSubstr("256"));
   EXPECT_THAT(with([](SlotRequest& r) { r.name[0] = '\n'; }), HasSubstr("UTF-8"));
   EXPECT_THAT(with([](SlotRequest& r) { r.collective = 1; }), HasSubstr("barrier"));
+}
+
+SlotRequest With(collective::Collective collective) {
+  SlotRequest request = Valid();
+  request.collective = static_cast<std::uint8_t>(collective);
+  return request;
+}
+
+TEST(SlotReader, TakesRootAndPeerWhereTheyMeanSomething) {
+  SlotRequest request = With(collective::Collective::kSendReceive);
+  request.root = 3;
+  request.peer = 5;
+  EXPECT_EQ(Accept(request).root, Rank(3));
+  EXPECT_EQ(Accept(request).peer, Rank(5));
+  request.collective = 0;
+  EXPECT_EQ(Accept(request).root, Rank(0));
+}
+
+TEST(SlotReader, CopiesTheTableOfCountsAndChecksItsSum) {
+  SlotRequest request = With(collective::Collective::kAllGather);
+  const std::uint64_t counts[] = {4, 0, 6};
+  std::memcpy(g_segment + 512, counts, sizeof(counts));
+  request.counts_segment = 5;
+  request.counts_offset = 512;
+  request.counts_entries = 3;
+  EXPECT_THAT(Accept(request).counts, testing::ElementsAre(4, 0, 6));
+  request.elements = 9;
+  EXPECT_THAT(Refusal(request), HasSubstr("not the sum of the counts, which is 10"));
+  const std::uint64_t huge[] = {std::numeric_limits<std::uint64_t>::max(), 10};
+  std::memcpy(g_segment + 512, huge, sizeof(huge));
+  request.counts_entries = 2;
+  EXPECT_THAT(Refusal(request), HasSubstr("not the sum"));
+  request.counts_entries = 1 << 20;
+  EXPECT_THAT(Refusal(request), HasSubstr("counts element count 1048576"));
+  request.counts_offset = 513;
+  EXPECT_THAT(Refusal(request), HasSubstr("counts offset 513"));
+  request.counts_segment = 6;
+  EXPECT_THAT(Refusal(request), HasSubstr("counts segment 6"));
+}
+
+TEST(SlotReader, TheOutputOfAnAllToAllLiesApart) {
+  SlotRequest request = With(collective::Collective::kAllToAll);
+  request.output_segment = 5;
+  request.output_offset = 64 + 40;
+  EXPECT_EQ(Accept(request).output.address, g_segment + 104);
+  request.output_offset = 64 + 36;
+  EXPECT_THAT(Refusal(request), HasSubstr("output offset 100 overlaps the input"));
+  request.output_offset = kSegmentBytes - 36;
+  EXPECT_THAT(Refusal(request), HasSubstr("output element count 10"));
+}
+
+TEST(SlotReader, AnAlgorithmThatTheCollectiveLacksIsRefused) {
+  SlotRequest request = With(collective::Collective::kBroadcast);
+  request.algorithm = static_cast<std::uint8_t>(collective::Algorithm::kNaive);
+  EXPECT_THAT(Refusal(request), HasSubstr("does not exist for broadcast; ask for auto, ring"));
+  request = With(collective::Collective::kReduce);
+  request.flags = kSlotSharedResult;
+  EXPECT_THAT(Refusal(request), HasSubstr("not for reduce"));
 }
 
 }  // namespace
