@@ -79,9 +79,44 @@ static maypole_status Submit(maypole_session* session, const void* data, const c
   return MAYPOLE_OK;
 }
 maypole_status maypole_all_reduce(maypole_session* session, void* data, uint64_t count,
-                                  const maypole_all_reduce_options* options, maypole_op** op) {
+                                  const maypole_op_options* options, maypole_op** op) {
   (void)count;
   return Submit(session, options->shared_result ? data : NULL, options->name, op);
+}
+maypole_status maypole_reduce_scatter(maypole_session* session, void* data, uint64_t count, const uint64_t* counts,
+                                      const maypole_op_options* options, maypole_op** op) {
+  (void)data, (void)count, (void)counts;
+  return Submit(session, NULL, options->name, op);
+}
+maypole_status maypole_all_gather(maypole_session* session, void* data, uint64_t count, const uint64_t* counts,
+                                  const maypole_op_options* options, maypole_op** op) {
+  (void)count, (void)counts;
+  return Submit(session, options->shared_result ? data : NULL, options->name, op);
+}
+maypole_status maypole_broadcast(maypole_session* session, void* data, uint64_t count, int64_t root,
+                                 const maypole_op_options* options, maypole_op** op) {
+  (void)count, (void)root;
+  return Submit(session, options->shared_result ? data : NULL, options->name, op);
+}
+maypole_status maypole_reduce(maypole_session* session, void* data, uint64_t count, int64_t root,
+                              const maypole_op_options* options, maypole_op** op) {
+  (void)data, (void)count, (void)root;
+  return Submit(session, NULL, options->name, op);
+}
+maypole_status maypole_all_to_all(maypole_session* session, const void* input, void* output, uint64_t count,
+                                  const maypole_op_options* options, maypole_op** op) {
+  (void)input, (void)output, (void)count;
+  return Submit(session, NULL, options->name, op);
+}
+maypole_status maypole_send(maypole_session* session, const void* data, uint64_t count, int64_t to,
+                            const maypole_op_options* options, maypole_op** op) {
+  (void)data, (void)count, (void)to;
+  return Submit(session, NULL, options->name, op);
+}
+maypole_status maypole_recv(maypole_session* session, void* data, uint64_t count, int64_t from,
+                            const maypole_op_options* options, maypole_op** op) {
+  (void)data, (void)count, (void)from;
+  return Submit(session, NULL, options->name, op);
 }
 maypole_status maypole_barrier(maypole_session* session, const char* name, double timeout, maypole_op** op) {
   (void)timeout;

@@ -15,6 +15,11 @@ def test_every_dtype_and_op_gives_the_right_numbers_and_the_same_bytes(run_ranks
     run_ranks("arithmetic.py", nodes=nodes, ranks_per_node=ranks_per_node, seconds=90)
 
 
+@pytest.mark.parametrize("nodes, ranks_per_node", [(1, 1), (1, 3), (3, 1), (3, 2)])
+def test_every_collective_gives_every_rank_what_is_its(run_ranks, nodes, ranks_per_node):
+    run_ranks("collectives.py", nodes=nodes, ranks_per_node=ranks_per_node, seconds=90)
+
+
 def test_ops_meet_by_name_in_whatever_order_they_come(run_ranks):
     run_ranks("order.py", nodes=2, ranks_per_node=2)
 

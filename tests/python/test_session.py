@@ -77,6 +77,43 @@ def test_a_shared_result_is_read_only_and_outlives_work_and_session(fake_library
         result.flags.writeable = True
 
 
+def test_a_reduce_scatter_returns_a_view_of_the_own_block(session):
+    value = numpy.arange(6.0).reshape(2, 3)
+    block = session.reduce_scatter(value, counts=[6])
+    assert block.shape == (6,) and block.base is not None
+    block[0] = 7
+    assert value[0, 0] == 7
+
+
+def test_counts_must_be_one_for_each_rank(session):
+    with pytest.raises(maypole.InvalidArgumentError, match="2 counts were given for 1 ranks"):
+        session.all_gather(numpy.zeros(4), counts=[2, 2])
+    with pytest.raises(maypole.InvalidArgumentError, match="no number of elements"):
+        session.all_gather(numpy.zeros(4), counts=[-4])
+
+
+def test_an_all_to_all_makes_its_output_or_takes_one_that_fits(session):
+    value = torch.ones(4)
+    assert session.all_to_all(value).shape == value.shape
+    with pytest.raises(maypole.InvalidArgumentError, match="output has 3 elements of float32, the array has 4"):
+        session.all_to_all(value, torch.ones(3))
+
+
+def test_only_who_gets_a_result_needs_a_writable_array(session):
+    value = numpy.ones(4)
+    value.flags.writeable = False
+    assert session.broadcast(value, root=0) is value
+    assert session.send(value, 0) is value
+    for refused in (lambda: session.recv(value, 0), lambda: session.reduce(value, 0), lambda: session.broadcast(value, 1)):
+        with pytest.raises(maypole.InvalidArgumentError, match="read-only"):
+            refused()
+
+
+def test_a_root_is_a_rank(session):
+    with pytest.raises(maypole.InvalidArgumentError, match="root='a' is no rank"):
+        session.broadcast(numpy.ones(1), root="a")
+
+
 def test_a_shared_result_of_a_torch_tensor_is_refused(session):
     with pytest.raises(maypole.InvalidArgumentError, match="numpy"):
         session.all_reduce(torch.zeros(3), shared_result=True)

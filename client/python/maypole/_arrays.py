@@ -75,6 +75,26 @@ def dtype_code(name: str) -> int:
         raise InvalidArgumentError(f"dtype {name} cannot be reduced; use one of {', '.join(DTYPE_CODES)}") from None
 
 
+def dtype_name(code: int) -> str:
+    return next(name for name, number in DTYPE_CODES.items() if number == code)
+
+
+def flat_view(array: Any, begin: int, end: int) -> Any:
+    """Elements [begin, end) of a contiguous numpy array or torch tensor; any other `array` itself."""
+    if isinstance(array, numpy.ndarray) or is_torch_tensor(array):
+        return array.reshape(-1)[begin:end]
+    return array
+
+
+def empty_like(array: Any) -> Any:
+    """A new numpy array or torch tensor of the shape and dtype of `array`, which is one of those."""
+    if is_torch_tensor(array):
+        return sys.modules["torch"].empty_like(array)
+    if isinstance(array, numpy.ndarray):
+        return numpy.empty_like(array)
+    raise InvalidArgumentError(f"give an output: one like a {type(array).__name__} cannot be made")
+
+
 def numpy_dtype(dtype: Any) -> numpy.dtype:
     """The numpy dtype for `dtype`; "bfloat16" needs the ml_dtypes package."""
     if isinstance(dtype, str) and dtype == "bfloat16":

@@ -22,7 +22,7 @@ class ConnectOptions(Structure):
     ]
 
 
-class AllReduceOptions(Structure):
+class OpOptions(Structure):
     _fields_ = [
         ("dtype", c_int),
         ("reduction", c_int),
@@ -61,7 +61,20 @@ _PROTOTYPES = {
     "maypole_nodes": (c_int64, [c_void_p]),
     "maypole_alloc": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
     "maypole_free": (c_int, [c_void_p, c_void_p]),
-    "maypole_all_reduce": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(AllReduceOptions), POINTER(c_void_p)]),
+    "maypole_all_reduce": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(OpOptions), POINTER(c_void_p)]),
+    "maypole_reduce_scatter": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, POINTER(c_uint64), POINTER(OpOptions), POINTER(c_void_p)],
+    ),
+    "maypole_all_gather": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, POINTER(c_uint64), POINTER(OpOptions), POINTER(c_void_p)],
+    ),
+    "maypole_broadcast": (c_int, [c_void_p, c_void_p, c_uint64, c_int64, POINTER(OpOptions), POINTER(c_void_p)]),
+    "maypole_reduce": (c_int, [c_void_p, c_void_p, c_uint64, c_int64, POINTER(OpOptions), POINTER(c_void_p)]),
+    "maypole_all_to_all": (c_int, [c_void_p, c_void_p, c_void_p, c_uint64, POINTER(OpOptions), POINTER(c_void_p)]),
+    "maypole_send": (c_int, [c_void_p, c_void_p, c_uint64, c_int64, POINTER(OpOptions), POINTER(c_void_p)]),
+    "maypole_recv": (c_int, [c_void_p, c_void_p, c_uint64, c_int64, POINTER(OpOptions), POINTER(c_void_p)]),
     "maypole_barrier": (c_int, [c_void_p, c_char_p, c_double, POINTER(c_void_p)]),
     "maypole_test": (c_int, [c_void_p]),
     "maypole_wait_for": (c_int, [c_void_p, c_double]),

@@ -13,7 +13,7 @@ import numpy
 from . import _arrays
 from ._errors import FailedPreconditionError, InvalidArgumentError
 from ._handle import Handle, Op, allocate, result_buffer
-from ._library import AllReduceOptions, CAgentStats, check, library
+from ._library import OpOptions, CAgentStats, check, library
 from ._work import Work
 
 _REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3, "product": 4}
@@ -154,39 +154,213 @@ class Session:
             FailedPreconditionError on a closed session and in a forked child; ResourceExhaustedError with 1024 ops in flight;
             and without async_op what Work.wait() raises.
         """
-        handle = self._open_handle()
         memory = _arrays.memory_of(array, writable=not shared_result)
-        options = AllReduceOptions(
-            dtype=memory.dtype,
-            reduction=_choice("op", op, _REDUCTIONS),
-            name=_name(name),
-            priority=_int32("priority", priority),
-            timeout=_seconds(timeout),
-            algorithm=_choice("algorithm", algorithm, _ALGORITHMS),
-            shared_result=int(shared_result),
-            overwrite=int(overwrite),
-        )
+        options = _options(memory, name, timeout, priority, algorithm, op, shared_result, overwrite)
         finish = _sharer(array, memory) if shared_result else lambda _: array
-        pointer = ctypes.c_void_p()
-        handle.free_ended_ops()
-        check(
-            library().maypole_all_reduce(
-                handle.pointer, memory.address, memory.count, ctypes.byref(options), ctypes.byref(pointer)
+        arguments = (memory.address, memory.count)
+        return self._submit("maypole_all_reduce", arguments, options, memory.owner, finish, name, async_op)
+
+    def reduce_scatter(
+        self,
+        array: Any,
+        op: str = "sum",
+        *,
+        counts: Optional[Sequence[int]] = None,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+        algorithm: str = "auto",
+        overwrite: bool = False,
+    ) -> Any:
+        """Reduces `array` over all ranks; each rank gets one block of the result, in place: the rest stays as it is.
+
+        Args:
+            array: as for all_reduce; flattened, it is cut into one block for each rank, in the order of ranks.
+            op: as for all_reduce.
+            counts: the elements of each rank's block, 0 allowed; None: equal blocks, so that the world size must divide the
+                number of elements. The same on all ranks.
+            name, timeout, priority, async_op, overwrite: as for all_reduce.
+            algorithm: "auto", or to measure "ring", "direct" or "tree".
+
+        Returns: with async_op a Work, else what Work.wait() returns: this rank's block, a flat view of `array` (`array` itself
+            if that is neither a numpy array nor a torch tensor).
+
+        Raises as all_reduce.
+        """
+        memory = _arrays.memory_of(array, writable=True)
+        table = self._table(counts)
+        options = _options(memory, name, timeout, priority, algorithm, op, False, overwrite)
+        begin, end = self._own_block(memory.count, counts)
+        arguments = (memory.address, memory.count, table)
+        finish = lambda _: _arrays.flat_view(array, begin, end)  # noqa: E731
+        return self._submit("maypole_reduce_scatter", arguments, options, memory.owner, finish, name, async_op)
+
+    def all_gather(
+        self,
+        array: Any,
+        *,
+        counts: Optional[Sequence[int]] = None,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+        algorithm: str = "auto",
+        shared_result: bool = False,
+    ) -> Any:
+        """Gives every rank the blocks of all ranks, in place: each puts its own block into `array`, the others are written.
+
+        Args:
+            array: as for all_reduce; flattened, it is cut into one block for each rank, in the order of ranks. Only this
+                rank's block is read.
+            counts, algorithm: as for reduce_scatter.
+            name, timeout, priority, async_op, shared_result: as for all_reduce.
+
+        Returns: with async_op a Work, else what Work.wait() returns: `array` or the shared result.
+
+        Raises as all_reduce. After a failure the own block is as submitted, the others may hold anything.
+        """
+        memory = _arrays.memory_of(array, writable=not shared_result)
+        table = self._table(counts)
+        options = _options(memory, name, timeout, priority, algorithm, shared_result=shared_result)
+        finish = _sharer(array, memory) if shared_result else lambda _: array
+        arguments = (memory.address, memory.count, table)
+        return self._submit("maypole_all_gather", arguments, options, memory.owner, finish, name, async_op)
+
+    def broadcast(
+        self,
+        array: Any,
+        root: int = 0,
+        *,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+        algorithm: str = "auto",
+        shared_result: bool = False,
+    ) -> Any:
+        """Copies `array` of rank `root` into `array` of all others, which is not read there.
+
+        Args:
+            array: as for all_reduce. May be read-only on the root.
+            root: a rank, the same on all.
+            name, timeout, priority, async_op, shared_result: as for all_reduce.
+            algorithm: as for reduce_scatter.
+
+        Returns: with async_op a Work, else what Work.wait() returns: `array` or the shared result.
+
+        Raises as all_reduce. After a failure `array` of the others may hold anything.
+        """
+        memory = _arrays.memory_of(array, writable=self.rank != root and not shared_result)
+        options = _options(memory, name, timeout, priority, algorithm, shared_result=shared_result)
+        finish = _sharer(array, memory) if shared_result else lambda _: array
+        arguments = (memory.address, memory.count, _int64("root", root))
+        return self._submit("maypole_broadcast", arguments, options, memory.owner, finish, name, async_op)
+
+    def reduce(
+        self,
+        array: Any,
+        root: int = 0,
+        op: str = "sum",
+        *,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+        algorithm: str = "auto",
+        overwrite: bool = False,
+    ) -> Any:
+        """Reduces `array` over all ranks; only rank `root` gets the result, in place. The others' arrays stay as they are.
+
+        Arguments as all_reduce and broadcast. Returns: with async_op a Work, else `array`. Raises as all_reduce.
+        """
+        memory = _arrays.memory_of(array, writable=self.rank == root)
+        options = _options(memory, name, timeout, priority, algorithm, op, False, overwrite)
+        arguments = (memory.address, memory.count, _int64("root", root))
+        return self._submit("maypole_reduce", arguments, options, memory.owner, lambda _: array, name, async_op)
+
+    def all_to_all(
+        self,
+        array: Any,
+        output: Any = None,
+        *,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+    ) -> Any:
+        """Sends block r of `array` to each rank r, and puts what comes from rank r into block r of `output`.
+
+        Args:
+            array: as for all_reduce, but never written; flattened, it is cut into one block for each rank, all equal.
+            output: an array of the same dtype and number of elements, apart from `array`; None: a new one like `array`.
+            name, timeout, priority, async_op: as for all_reduce.
+
+        Returns: with async_op a Work, else what Work.wait() returns: `output`.
+
+        Raises as all_reduce. After a failure `output` may hold anything.
+        """
+        memory = _arrays.memory_of(array, writable=False)
+        if output is None:
+            output = _arrays.empty_like(array)
+        target = _arrays.memory_of(output, writable=True)
+        if (target.dtype, target.count) != (memory.dtype, memory.count):
+            raise InvalidArgumentError(
+                f"output has {target.count} elements of {_arrays.dtype_name(target.dtype)}, the array has {memory.count} of "
+                f"{_arrays.dtype_name(memory.dtype)}; they must agree"
             )
-        )
-        work = Work(Op(handle, pointer.value or 0, memory.owner), finish, name)
-        return work if async_op else work.wait()
+        options = _options(memory, name, timeout, priority)
+        arguments = (memory.address, target.address, memory.count)
+        owners = (memory.owner, target.owner)
+        return self._submit("maypole_all_to_all", arguments, options, owners, lambda _: output, name, async_op)
+
+    def send(
+        self,
+        array: Any,
+        to: int,
+        *,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+    ) -> Any:
+        """Sends `array` to rank `to`, which calls recv. Nobody else takes part.
+
+        The k-th send of a name to a rank meets the k-th recv of that name there. Both ranks must agree on dtype and number of
+        elements.
+
+        Returns: with async_op a Work, else `array`, when it may be used again. Arguments and errors as all_reduce.
+        """
+        memory = _arrays.memory_of(array, writable=False)
+        options = _options(memory, name, timeout, priority)
+        arguments = (memory.address, memory.count, _int64("to", to))
+        return self._submit("maypole_send", arguments, options, memory.owner, lambda _: array, name, async_op)
+
+    def recv(
+        self,
+        array: Any,
+        from_: int,
+        *,
+        name: Optional[str] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        async_op: bool = False,
+    ) -> Any:
+        """Receives into `array` what rank `from_` sends: see send.
+
+        Returns: with async_op a Work, else `array`. After a failure it may hold anything. Arguments and errors as all_reduce.
+        """
+        memory = _arrays.memory_of(array, writable=True)
+        options = _options(memory, name, timeout, priority)
+        arguments = (memory.address, memory.count, _int64("from_", from_))
+        return self._submit("maypole_recv", arguments, options, memory.owner, lambda _: array, name, async_op)
 
     def barrier(
         self, name: Optional[str] = None, *, timeout: Optional[float] = None, async_op: bool = False
     ) -> Optional[Work]:
         """Returns when all ranks have come here. Arguments and errors as all_reduce; with async_op returns a Work."""
-        handle = self._open_handle()
-        pointer = ctypes.c_void_p()
-        handle.free_ended_ops()
-        check(library().maypole_barrier(handle.pointer, _name(name), _seconds(timeout), ctypes.byref(pointer)))
-        work = Work(Op(handle, pointer.value or 0, None), lambda _: None, name)
-        return work if async_op else work.wait()
+        arguments = (_name(name), _seconds(timeout))
+        return self._submit("maypole_barrier", arguments, None, None, lambda _: None, name, async_op)
 
     def agent_stats(self) -> AgentStats:
         """The counters of this node's agent, for benchmarks and tests."""
@@ -201,6 +375,42 @@ class Session:
             raise FailedPreconditionError("the session is closed: connect again")
         return self._handle
 
+    def _submit(
+        self,
+        function: str,
+        arguments: tuple[Any, ...],
+        options: Optional[OpOptions],
+        owner: Any,
+        finish: Callable[[Op], Any],
+        name: Optional[str],
+        async_op: bool,
+    ) -> Any:
+        """Calls the C function with its arguments, the options if it takes some, and a place for the op."""
+        handle = self._open_handle()
+        pointer = ctypes.c_void_p()
+        handle.free_ended_ops()
+        given = (ctypes.byref(options),) if options is not None else ()
+        check(getattr(library(), function)(handle.pointer, *arguments, *given, ctypes.byref(pointer)))
+        work = Work(Op(handle, pointer.value or 0, owner), finish, name)
+        return work if async_op else work.wait()
+
+    def _table(self, counts: Optional[Sequence[int]]) -> Any:
+        """`counts` as a C table; read during the call only."""
+        if counts is None:
+            return None
+        if len(counts) != self.world_size:
+            raise InvalidArgumentError(f"{len(counts)} counts were given for {self.world_size} ranks; give one for each")
+        if any(not 0 <= count < 2**63 for count in counts):
+            raise InvalidArgumentError(f"counts={list(counts)!r} has one that is no number of elements")
+        return (ctypes.c_uint64 * len(counts))(*counts)
+
+    def _own_block(self, elements: int, counts: Optional[Sequence[int]]) -> tuple[int, int]:
+        if counts is None:
+            block = elements // self.world_size
+            return self.rank * block, (self.rank + 1) * block
+        begin = sum(counts[: self.rank])
+        return begin, begin + counts[self.rank]
+
     @staticmethod
     def _allocate(handle: Handle, size: int) -> "ctypes.Array[ctypes.c_char]":
         if size >= 2**63:
@@ -208,12 +418,34 @@ class Session:
         return allocate(handle, size)
 
 
+def _options(
+    memory: _arrays.Memory,
+    name: Optional[str],
+    timeout: Optional[float],
+    priority: int,
+    algorithm: str = "auto",
+    op: str = "sum",
+    shared_result: bool = False,
+    overwrite: bool = False,
+) -> OpOptions:
+    return OpOptions(
+        dtype=memory.dtype,
+        reduction=_choice("op", op, _REDUCTIONS),
+        name=_name(name),
+        priority=_int32("priority", priority),
+        timeout=_seconds(timeout),
+        algorithm=_choice("algorithm", algorithm, _ALGORITHMS),
+        shared_result=int(shared_result),
+        overwrite=int(overwrite),
+    )
+
+
 def _sharer(array: Any, memory: _arrays.Memory) -> Callable[[Op], numpy.ndarray]:
     """Makes the shared result of an op into an array like `array`. Refuses now what would fail later."""
     if _arrays.is_torch_tensor(array):
         raise InvalidArgumentError("a shared result is read-only, which torch tensors cannot be: pass tensor.numpy()")
-    names = {code: name for name, code in _arrays.DTYPE_CODES.items()}
-    dtype = array.dtype if isinstance(array, numpy.ndarray) else _arrays.numpy_dtype(names[memory.dtype])
+    name = _arrays.dtype_name(memory.dtype)
+    dtype = array.dtype if isinstance(array, numpy.ndarray) else _arrays.numpy_dtype(name)
     shape = tuple(getattr(array, "shape", (memory.count,)))
 
     def share(op: Op) -> numpy.ndarray:
@@ -251,3 +483,9 @@ def _int32(what: str, value: int) -> int:
     if not -(2**31) <= value < 2**31:
         raise InvalidArgumentError(f"{what}={value!r} does not fit 32 bits")
     return value
+
+
+def _int64(what: str, value: int) -> int:
+    if not hasattr(value, "__index__") or not -(2**63) <= value < 2**63:
+        raise InvalidArgumentError(f"{what}={value!r} is no rank")
+    return value.__index__()

@@ -42,13 +42,13 @@ class Work:
             self._lock.release()
 
     def wait(self) -> Any:
-        """Waits for the end; returns the result: the array itself, or with shared_result a read-only numpy array.
+        """Waits for the end; returns the result, as the method that made this says.
 
         May be called again, from any thread. Sleeps without the GIL; Ctrl-C ends the wait (within 0.1 s) and leaves the op in
         flight. The time is bounded by the op's timeout.
 
-        Raises MismatchError, PeerLostError, TimeoutError or another maypole.Error; the array is then as it was submitted
-        (with overwrite=True: unspecified).
+        Raises MismatchError, PeerLostError, TimeoutError or another maypole.Error; what the op reads of the array is then as it
+        was submitted (with overwrite=True: unspecified).
         """
         with self._lock:
             if self._op is not None:
