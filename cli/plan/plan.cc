@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/plan/plan_flags.h"
 #include "cli/plan/plan_text.h"
+#include "cli/plan/sweep.h"
 
 namespace maypole::cli {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <absl/status/statusor.h>
 
@@ -39,20 +38,5 @@ struct PlanFlags {
 
 // A refusal names the option, its value and the allowed form.
 absl::StatusOr<collective::PlanRequest> RequestOf(const PlanFlags& flags);
-
-// One of the requests of a sweep: `value` as a person would write it for the swept option.
-struct SweepPoint {
-  double x = 0;  // ranks, bytes or bits per second
-  std::string value;
-  collective::PlanRequest request;
-};
-
-struct Sweep {
-  std::string option;  // "ranks", "bytes" or "bandwidth"
-  std::vector<SweepPoint> points;
-};
-
-// Of flags.sweep: "ranks=8..1024" doubles from the first to the last, "bytes=1MiB,25MiB" lists.
-absl::StatusOr<Sweep> SweepOf(const PlanFlags& flags);
 
 }  // namespace maypole::cli

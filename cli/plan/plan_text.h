@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/plan/plan_flags.h"
+#include "cli/plan/sweep.h"
 #include "collective/plan_cost.h"
 
 namespace maypole::cli {
