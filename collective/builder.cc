@@ -68,30 +68,35 @@ void ScheduleBuilder::CopyAll() {
   }
 }
 
-StepIndex ScheduleBuilder::SumInMemberOrder(ElementRange range, StepIndex before_result) {
-  const std::uint32_t self = shape_.self.value();
+StepIndex ScheduleBuilder::SumInOrder(ElementRange range, StepIndex before_result) {
+  const std::vector<Member>& order = shape_.sum_order;
+  const auto at = [&](std::uint32_t place) { return order.empty() ? Member(place) : order[place]; };
   const std::uint32_t last = shape_.members - 1;
-  MAYPOLE_CHECK(last > 0);
-  // The first combination of members 0 and 1 takes their own input with the first arrival. Where
+  MAYPOLE_CHECK(last > 0 && (order.empty() || order.size() == shape_.members));
+  std::uint32_t self = 0;
+  while (at(self) != shape_.self) {
+    ++self;
+  }
+  // The first combination, of places 0 and 1, takes their own input with the first arrival. Where
   // the result has to wait for sends, though, the last member must not also wait to receive: two
   // members that each receive only after their send has been received stand still for ever.
   const bool input_first = self == 0 || (self == 1 && (last > 1 || before_result == kNoStep));
   StepIndex sum = kNoStep;
-  for (std::uint32_t member = 0; member <= last; ++member) {
-    const bool own = member == self;
+  for (std::uint32_t place = 0; place <= last; ++place) {
+    const bool own = place == self;
     if (own && input_first) {
       continue;
     }
-    const bool complete = member == last || (member == last - 1 && self == last && input_first);
+    const bool complete = place == last || (place == last - 1 && self == last && input_first);
     const Buffer target = complete ? Buffer::kResult : Buffer::kPartial;
     const After after = {sum, complete ? before_result : kNoStep};
     if (own) {
       sum = Reduce(range, target, after);
     } else if (sum == kNoStep && !input_first) {
-      sum = Receive(range, Member(member), target, after);
+      sum = Receive(range, at(place), target, after);
     } else {
       const Buffer source = sum == kNoStep ? Buffer::kInput : Buffer::kPartial;
-      sum = ReceiveReduce(source, range, Member(member), target, after);
+      sum = ReceiveReduce(source, range, at(place), target, after);
     }
   }
   return sum;

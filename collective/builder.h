@@ -32,10 +32,10 @@ class ScheduleBuilder {
   // The whole schedule of a single member: its own sum is the result, slice by slice.
   void CopyAll();
 
-  // ((v0 + v1) + v2) + ..., where v_k is what member k sends of `range` and v_self the own input.
-  // The last combination writes kResult, also after `before_result`. Returns its index. Needs two
-  // members or more.
-  StepIndex SumInMemberOrder(ElementRange range, StepIndex before_result = kNoStep);
+  // ((v0 + v1) + v2) + ..., where v_k is what the k-th member of the shape's sum_order sends of
+  // `range`, or the own input. The last combination writes kResult, also after `before_result`.
+  // Returns its index. Needs two members or more.
+  StepIndex SumInOrder(ElementRange range, StepIndex before_result = kNoStep);
 
   // The member `distance` places further round the ring.
   Member Next(std::uint32_t distance) const;

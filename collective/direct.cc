@@ -22,7 +22,7 @@ void AppendSlice(ScheduleBuilder& builder, const std::vector<Slices>& chunks, st
     }
   }
   if (const Slices& own = chunks[shape.self.value()]; k < own.size()) {
-    const StepIndex sum = builder.SumInMemberOrder(own[k]);
+    const StepIndex sum = builder.SumInOrder(own[k]);
     for (std::uint32_t distance = 1; distance < shape.members; ++distance) {
       builder.Send(Buffer::kResult, own[k], builder.Next(distance), {.first = sum});
     }

@@ -7,7 +7,7 @@
 //            has about one sender.
 // Cost:      2 rounds; a member sends and receives 2(P-1)/P of the elements, in 2(P-1) messages per
 //            slice.
-// Numerics:  every element is ((v0 + v1) + v2) + ... in member order, whatever its place in the
+// Numerics:  every element is ((v0 + v1) + v2) + ... in the order of Shape::sum_order, whatever its place in the
 //            tensor and whoever sums it: the same bits for every size, bucket and chunk. Nothing is
 //            rounded to a half type before the sum is complete. Every member ends with the same
 //            bits.

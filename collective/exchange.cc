@@ -68,7 +68,7 @@ void AppendOwn(ScheduleBuilder& builder) {
   const std::uint32_t self = shape.self.value();
   for (const Unit& unit : UnitsBetween(shape, self, self)) {
     if (unit.is_sum && shape.members > 1) {
-      builder.SumInMemberOrder(unit.range);
+      builder.SumInOrder(unit.range);
     } else {
       builder.Copy(unit.range);
     }

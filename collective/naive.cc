@@ -16,7 +16,7 @@ Schedule MakeNaiveAllReduce(const Shape& shape) {
     for (std::uint32_t distance = 1; distance < shape.members; ++distance) {
       sent = builder.Send(Buffer::kInput, slice, builder.Next(distance), {.first = sent});
     }
-    builder.SumInMemberOrder(slice, sent);
+    builder.SumInOrder(slice, sent);
   }
   return builder.Take();
 }

@@ -12,28 +12,6 @@ constexpr ElementCount kAlignFrom = 8192;
 
 }  // namespace
 
-std::string_view Name(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kAuto:
-      return "auto";
-    case Algorithm::kRing:
-      return "ring";
-    case Algorithm::kDirect:
-      return "direct";
-    case Algorithm::kNaive:
-      return "naive";
-    case Algorithm::kTree:
-      return "tree";
-    case Algorithm::kDoubleTree:
-      return "double_tree";
-    case Algorithm::kHalvingDoubling:
-      return "halving";
-    case Algorithm::kHierarchical:
-      return "hierarchical";
-  }
-  return "unknown";
-}
-
 std::optional<Algorithm> AlgorithmFromName(std::string_view name) {
   const auto found = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](Algorithm algorithm) {
     return Name(algorithm) == name;

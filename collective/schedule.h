@@ -146,11 +146,17 @@ struct Shape {
   std::vector<Level> levels = {};  // innermost first; empty: kHierarchical is not available
   Collective collective = Collective::kAllReduce;
   std::vector<Part> parts = {};  // of members, ascending, all elements; empty: one part, from everybody to everybody
+  std::vector<Member> sum_order = {};  // in which kDirect and kNaive add up the members; empty: by number
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-std::string_view Name(Algorithm algorithm);
+constexpr std::string_view Name(Algorithm algorithm) {
+  constexpr std::array<std::string_view, kAlgorithms.size() + 1> kNames = {
+      "auto", "ring", "direct", "naive", "tree", "double_tree", "halving", "hierarchical"};
+  const auto number = static_cast<std::size_t>(algorithm);
+  return number < kNames.size() ? kNames[number] : "unknown";
+}
 
 constexpr std::string_view Name(Collective collective) {
   constexpr std::array<std::string_view, kCollectiveCount> kNames = {

@@ -22,6 +22,21 @@ std::shared_ptr<const collective::Placement> PlacementOf(const EpochInfo& epoch)
   return std::make_shared<const collective::Placement>(std::move(placement));
 }
 
+// The ring may be another in the next run; the order of a sum should not.
+std::vector<Member> SumOrderOf(const EpochInfo& epoch) {
+  std::vector<Member> order;
+  for (std::uint32_t m = 0; m < epoch.members.size(); ++m) {
+    order.emplace_back(m);
+  }
+  const auto lowest_rank = [&](Member m) { return epoch.members[m.value()].ranks.front(); };
+  const auto is_before = [&](Member a, Member b) { return lowest_rank(a) < lowest_rank(b); };
+  if (std::is_sorted(order.begin(), order.end(), is_before)) {
+    return {};
+  }
+  std::sort(order.begin(), order.end(), is_before);
+  return order;
+}
+
 // What the op asks of the job's ranks. Only where the ranks differ does their placement matter.
 collective::Layout LayoutOf(const Submission& submission,
                             const std::shared_ptr<const collective::Placement>& placement) {
@@ -60,7 +75,11 @@ Job::Job(EpochInfo epoch,
          std::map<Rank, SessionId> sessions,
          CoreContext context,
          TimePoint now)
-    : epoch_(std::move(epoch)), self_(self), placement_(PlacementOf(epoch_)), context_(context) {
+    : epoch_(std::move(epoch)),
+      self_(self),
+      placement_(PlacementOf(epoch_)),
+      sum_order_(SumOrderOf(epoch_)),
+      context_(context) {
   for (const auto& [rank, session] : sessions) {
     locals_.push_back(
         {.rank = rank, .session = session, .gone = false, .told_of_failure = false, .uses = {}});
@@ -387,7 +406,11 @@ std::optional<ExecutionSpec> Job::MakeSpec(Op& op) {
        .slice_elements = std::max<std::uint64_t>(1, chosen.slice_bytes / element_bytes),
        .levels = op.algorithm == Algorithm::kHierarchical ? epoch_.levels
                                                           : std::vector<collective::Level>(),
-       .collective = first.collective},
+       .collective = first.collective,
+       .sum_order =
+           sums && (op.algorithm == Algorithm::kDirect || op.algorithm == Algorithm::kNaive)
+               ? sum_order_
+               : std::vector<Member>()},
       layout);
   spec.dtype = first.dtype;
   spec.reduction = sums ? first.reduction : Reduction::kSum;

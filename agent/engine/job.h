@@ -219,6 +219,7 @@ class Job {
   EpochInfo epoch_;
   Member self_;
   std::shared_ptr<const collective::Placement> placement_;
+  std::vector<Member> sum_order_;  // by lowest rank, wherever in the ring; empty: as in the ring
   CoreContext context_;
   std::vector<LocalRank> locals_;
   std::vector<PeerId> peers_;  // by member; 0 for self

@@ -74,7 +74,7 @@ maypole_status Submit(maypole_session* session, maypole_op** op, const Check& ch
       return checked;
     }
     auto made = std::make_unique<maypole_op>();
-    Outcome submitted = session->session->Submit(request, made->op);
+    Outcome submitted = session->session->Submit(std::move(request), made->op);
     if (submitted.ok()) {
       *op = made.release();
     }

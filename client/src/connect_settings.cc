@@ -39,6 +39,15 @@ Outcome ReadNumber(const Environment& environment, const char* name, std::int64_
   return {};
 }
 
+Outcome ReadSwitch(const Environment& environment, const char* name, bool& is_on) {
+  const std::string text = FirstOf(nullptr, environment(name), "0");
+  if (text != "0" && text != "1") {
+    return InvalidArgument(std::string(name) + "='" + text + "' is neither 0 nor 1");
+  }
+  is_on = text == "1";
+  return {};
+}
+
 Outcome CheckRank(std::int64_t rank, std::int64_t world_size) {
   if (world_size < 1 || world_size > std::numeric_limits<std::uint32_t>::max()) {
     return InvalidArgument("world size " + std::to_string(world_size) +
@@ -89,6 +98,11 @@ Outcome ResolveConnectSettings(const maypole_connect_options* options,
   if (std::isnan(given.timeout)) {
     return InvalidArgument("the timeout is not a number");
   }
+  if (Outcome read = ReadSwitch(environment, "MAYPOLE_DETERMINISTIC", settings.deterministic);
+      !read.ok()) {
+    return read;
+  }
+  settings.deterministic = settings.deterministic || given.deterministic != 0;
   const double timeout = given.timeout > 0 ? given.timeout : kDefaultTimeoutSeconds;
   settings.socket = FirstOf(given.socket, environment("MAYPOLE_SOCKET"), kDefaultSocket);
   settings.job = FirstOf(given.job, environment("MAYPOLE_JOB"), "default");

@@ -20,6 +20,7 @@ struct ConnectSettings {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   Duration timeout{0};
+  bool deterministic = false;
 };
 
 // Returns null for a variable that is not set.

@@ -259,6 +259,22 @@ Outcome CheckSide(Side side,
   return {};
 }
 
+Outcome MakeDeterministic(OpRequest& request) {
+  using collective::Algorithm;
+  const auto algorithm = static_cast<Algorithm>(request.algorithm);
+  if (!Sums(static_cast<collective::Collective>(request.collective)) ||
+      algorithm == Algorithm::kDirect || algorithm == Algorithm::kNaive) {
+    return {};
+  }
+  if (algorithm != Algorithm::kAuto) {
+    return InvalidArgument("algorithm \"" + std::string(Name(algorithm)) +
+                           "\" cannot be had in a deterministic session, where sums are \"direct\" "
+                           "or \"naive\"");
+  }
+  request.algorithm = static_cast<std::uint8_t>(Algorithm::kDirect);
+  return {};
+}
+
 Outcome CheckBarrier(const char* name, double timeout, OpRequest& request) {
   request.collective = static_cast<std::uint8_t>(collective::Collective::kBarrier);
   if (Outcome checked = CheckName(name, request.name); !checked.ok()) {

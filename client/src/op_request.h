@@ -55,6 +55,9 @@ Outcome CheckSide(Side side,
                   Caller caller,
                   OpRequest& request);
 
+// Of a session that promises the same bits in every run: lets it be summed in the order of ranks.
+Outcome MakeDeterministic(OpRequest& request);
+
 // `name` may be null.
 Outcome CheckBarrier(const char* name, double timeout, OpRequest& request);
 

@@ -39,7 +39,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Outcome Allocate(std::size_t bytes, void*& memory);
   Outcome Free(void* memory);
 
-  Outcome Submit(const OpRequest& request, Op& op);
+  Outcome Submit(OpRequest request, Op& op);
   // True if Wait would return at once.
   bool IsSettled(const Op& op);
   // Sleeps until settled or `deadline`; returns IsSettled.

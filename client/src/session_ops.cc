@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "client/src/failure.h"
+#include "client/src/op_request.h"
 #include "client/src/session.h"
 #include "collective/schedule.h"
 #include "proto/text.h"
@@ -56,9 +57,14 @@ void CopySpan(std::byte* to, const void* from, Span elements, std::uint64_t elem
 
 }  // namespace
 
-Outcome Session::Submit(const OpRequest& request, Op& op) {
+Outcome Session::Submit(OpRequest request, Op& op) {
   if (Outcome standing = Standing(); !standing.ok()) {
     return standing;
+  }
+  if (settings_.deterministic) {
+    if (Outcome made = MakeDeterministic(request); !made.ok()) {
+      return made;
+    }
   }
   const std::shared_lock in_use(lifetime_mutex_);
   if (is_closed_) {

@@ -12,8 +12,9 @@ KEEPS(reductions, MAYPOLE_SUM == 0 && MAYPOLE_MEAN == 1 && MAYPOLE_MIN == 2 && M
 KEEPS(algorithms, MAYPOLE_AUTO == 0 && MAYPOLE_RING == 1 && MAYPOLE_DIRECT == 2 && MAYPOLE_NAIVE == 3);
 
 /* The structs that ctypes lays out by hand, on a 64-bit machine. */
-KEEPS(connect_options, sizeof(maypole_connect_options) == 40 && offsetof(maypole_connect_options, rank) == 16 &&
-                           offsetof(maypole_connect_options, timeout) == 32);
+KEEPS(connect_options, sizeof(maypole_connect_options) == 48 && offsetof(maypole_connect_options, rank) == 16 &&
+                           offsetof(maypole_connect_options, timeout) == 32 &&
+                           offsetof(maypole_connect_options, deterministic) == 40);
 KEEPS(all_reduce_options, sizeof(maypole_op_options) == 48 &&
                               offsetof(maypole_op_options, name) == 8 &&
                               offsetof(maypole_op_options, priority) == 16 &&

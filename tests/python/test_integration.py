@@ -20,6 +20,16 @@ def test_every_collective_gives_every_rank_what_is_its(run_ranks, nodes, ranks_p
     run_ranks("collectives.py", nodes=nodes, ranks_per_node=ranks_per_node, seconds=90)
 
 
+def test_a_deterministic_session_gives_the_same_bits_in_every_run(run_ranks):
+    digests = []
+    for _ in range(2):
+        output = run_ranks("deterministic.py", nodes=3, ranks_per_node=2, seconds=90)
+        assert "NO ERROR" not in output
+        digests.append(set(re.findall(r"DIGEST (.*)", output)))
+    assert digests[0] == digests[1]
+    assert len(digests[0]) == 3 + 6  # one a dtype, whatever the rank; one a block
+
+
 def test_ops_meet_by_name_in_whatever_order_they_come(run_ranks):
     run_ranks("order.py", nodes=2, ranks_per_node=2)
 

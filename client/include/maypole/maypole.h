@@ -76,6 +76,9 @@ typedef struct maypole_connect_options {
   int64_t rank;         /* with world_size 0: RANK */
   int64_t world_size;   /* 0: RANK and WORLD_SIZE from the environment */
   double timeout;       /* until all ranks have joined; <= 0: 60 s */
+  int deterministic;    /* not 0, or MAYPOLE_DETERMINISTIC=1: the same inputs, world and ranks per node give the same bits in
+                           every run, however tensors are bucketed: sums are direct, or naive where asked for, always in the
+                           order of ranks; other algorithms are refused. For all ranks of a job or for none */
 } maypole_connect_options;
 
 /* Zero-initialise, then set what differs. */

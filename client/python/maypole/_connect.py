@@ -17,6 +17,7 @@ def connect(
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
     timeout: Optional[float] = None,
+    deterministic: bool = False,
 ) -> Session:
     """Joins a job by this node's agent and waits until all of its ranks have joined.
 
@@ -26,6 +27,9 @@ def connect(
         rank: of this process, from 0; None: RANK. Give both rank and world_size, or neither.
         world_size: how many ranks the job has; None: WORLD_SIZE.
         timeout: seconds until all ranks must have joined; None: 60.
+        deterministic: the same inputs, world and ranks per node give the same bits in every run, however tensors are
+            bucketed: sums are "direct", or "naive" where asked for, and always in the order of ranks. Also by
+            MAYPOLE_DETERMINISTIC=1. For all ranks or for none.
 
     Raises AgentUnavailableError if no agent answers, InvalidArgumentError or FailedPreconditionError if it refuses (rank taken,
         another world size, another version), TimeoutError if ranks are missing.
@@ -42,6 +46,7 @@ def connect(
         rank=rank or 0,
         world_size=world_size or 0,
         timeout=_seconds(timeout),
+        deterministic=int(deterministic),
     )
 
     def join() -> Handle:

@@ -19,6 +19,7 @@ class ConnectOptions(Structure):
         ("rank", c_int64),
         ("world_size", c_int64),
         ("timeout", c_double),
+        ("deterministic", c_int),
     ]
 
 

@@ -48,9 +48,28 @@ TEST(ConnectSettings, ComeFromTheEnvironmentWithoutOptions) {
   EXPECT_EQ(settings.timeout, std::chrono::seconds(60));
 }
 
+TEST(ConnectSettings, AreDeterministicByOptionOrEnvironment) {
+  const Variables world = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  const auto is_deterministic = [&](const char* value, int option) {
+    ConnectSettings settings;
+    Variables variables = world;
+    variables["MAYPOLE_DETERMINISTIC"] = value;
+    const maypole_connect_options options = {nullptr, nullptr, 0, 0, 0, option};
+    EXPECT_TRUE(Resolve(&options, variables, settings).ok());
+    return settings.deterministic;
+  };
+  EXPECT_FALSE(is_deterministic("", 0));
+  EXPECT_FALSE(is_deterministic("0", 0));
+  EXPECT_TRUE(is_deterministic("1", 0));
+  EXPECT_TRUE(is_deterministic("0", 1));
+  Variables wrong = world;
+  wrong["MAYPOLE_DETERMINISTIC"] = "yes";
+  EXPECT_THAT(ErrorOf(nullptr, wrong), HasSubstr("MAYPOLE_DETERMINISTIC='yes' is neither 0 nor 1"));
+}
+
 TEST(ConnectSettings, OptionsGoBeforeTheEnvironment) {
   ConnectSettings settings;
-  const maypole_connect_options options = {"/x", "mine", 0, 1, 2.5};
+  const maypole_connect_options options = {"/x", "mine", 0, 1, 2.5, 0};
   ASSERT_TRUE(Resolve(&options, {{"RANK", "junk"}, {"MAYPOLE_JOB", "theirs"}}, settings).ok());
   EXPECT_EQ(settings.rank, 0u);
   EXPECT_EQ(settings.job, "mine");

@@ -41,6 +41,26 @@ TEST(OpRequest, WithoutOptionsIsAnUnnamedSumOfFloats) {
   EXPECT_EQ(request.timeout, Duration{0});
 }
 
+TEST(OpRequest, IsMadeDeterministicBySummingDirectly) {
+  using collective::Algorithm;
+  const auto made = [](maypole_algorithm algorithm, OpRequest& request) {
+    const maypole_op_options options = {.algorithm = algorithm};
+    EXPECT_TRUE(CheckAllReduce({&g_value, 1}, &options, request).ok());
+    return MakeDeterministic(request);
+  };
+  OpRequest request;
+  EXPECT_TRUE(made(MAYPOLE_AUTO, request).ok());
+  EXPECT_EQ(request.algorithm, MAYPOLE_DIRECT);
+  EXPECT_TRUE(made(MAYPOLE_NAIVE, request).ok());
+  EXPECT_EQ(request.algorithm, MAYPOLE_NAIVE);
+  EXPECT_THAT(made(MAYPOLE_TREE, request).text, HasSubstr("\"tree\" cannot be had"));
+  const maypole_op_options ring = {.algorithm = MAYPOLE_RING};
+  ASSERT_TRUE(
+      CheckRooted(collective::Collective::kBroadcast, {&g_value, 1}, 0, &ring, {}, request).ok());
+  EXPECT_TRUE(MakeDeterministic(request).ok());  // which sums nothing
+  EXPECT_EQ(request.algorithm, MAYPOLE_RING);
+}
+
 TEST(OpRequest, ZeroElementsNeedNoData) {
   OpRequest request;
   EXPECT_TRUE(CheckAllReduce({nullptr, 0}, nullptr, request).ok());

@@ -1,6 +1,9 @@
 #include "collective/direct.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -27,6 +30,33 @@ TEST(DirectSchedule, SumsEveryElementInMemberOrderWhateverTheSize) {
       ASSERT_TRUE(verdict.ok) << verdict.problem;
       EXPECT_EQ(verdict.sums, (std::vector<SumOrder>{{{0, elements}, MemberOrder(members)}}));
     }
+  }
+}
+
+// Naive beside it: both promise the same bits, wherever members stand in the ring.
+TEST(DirectSchedule, SumsInAnyGivenOrderAsNaiveDoes) {
+  for (std::uint32_t members = 2; members <= 6; ++members) {
+    std::vector<Member> order;
+    for (std::uint32_t member = 0; member < members; ++member) {
+      order.emplace_back(member);
+    }
+    do {
+      // Of the first two, the verifier names the lower first.
+      std::string sum = "(" + std::to_string(std::min(order[0], order[1]).value()) + "+" +
+                        std::to_string(std::max(order[0], order[1]).value()) + ")";
+      for (std::uint32_t place = 2; place < members; ++place) {
+        sum = "(" + sum + "+" + std::to_string(order[place].value()) + ")";
+      }
+      for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kNaive}) {
+        const auto verdict = VerifySchedules(MakeSchedules(algorithm,
+                                                           {.members = members,
+                                                            .elements = 2 * members + 1,
+                                                            .slice_elements = 2,
+                                                            .sum_order = order}));
+        ASSERT_TRUE(verdict.ok) << Name(algorithm) << " " << sum << ": " << verdict.problem;
+        ASSERT_EQ(verdict.sums, (std::vector<SumOrder>{{{0, 2 * members + 1}, sum}}));
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
   }
 }
 
