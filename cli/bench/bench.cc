@@ -91,7 +91,9 @@ Place UseSockets(const std::vector<std::string>& sockets) {
 
 // Measured time by the model's for links of this rate; the model's latency is 0, so small sizes
 // show what it costs.
-std::optional<double> ModelRatio(const BenchRow& row, double bits_per_second) {
+std::optional<double> ModelRatio(const BenchRow& row,
+                                 collective::Collective collective,
+                                 double bits_per_second) {
   using collective::Algorithm;
   if (bits_per_second <= 0 || row.nodes < 2) {
     return std::nullopt;
@@ -99,8 +101,7 @@ std::optional<double> ModelRatio(const BenchRow& row, double bits_per_second) {
   for (const Algorithm algorithm : collective::kAlgorithms) {
     if (algorithm != Algorithm::kHierarchical && row.algorithm == collective::Name(algorithm)) {
       const double seconds =
-          collective::PredictAllReduce(algorithm, row.bytes, row.nodes, {0, bits_per_second / 8})
-              .seconds;
+          Predict(collective, algorithm, row.bytes, row.nodes, {0, bits_per_second / 8}).seconds;
       return seconds > 0 ? std::optional(row.time_us * 1e-6 / seconds) : std::nullopt;
     }
   }
@@ -108,15 +109,19 @@ std::optional<double> ModelRatio(const BenchRow& row, double bits_per_second) {
 }
 
 // Rows of rank 0 become the table; everything else goes to standard error as it is.
-LineSink RowSink(bool as_json, double bits_per_second, std::vector<BenchRow>& rows) {
-  return [=, &rows](std::uint32_t rank, Stream stream, std::string_view line) {
+LineSink RowSink(const BenchFlags& flags,
+                 collective::Collective collective,
+                 double bits_per_second,
+                 std::vector<BenchRow>& rows) {
+  return [=, as_json = flags.as_json, &rows](
+             std::uint32_t rank, Stream stream, std::string_view line) {
     std::optional<BenchRow> row =
         rank == 0 && stream == Stream::kOut ? FromLine(line) : std::nullopt;
     if (!row) {
       std::fprintf(stderr, "[%u] %.*s\n", rank, static_cast<int>(line.size()), line.data());
       return;
     }
-    row->model_ratio = ModelRatio(*row, bits_per_second);
+    row->model_ratio = ModelRatio(*row, collective, bits_per_second);
     rows.push_back(*row);
     if (!as_json) {
       std::fputs(TableLine(*row).c_str(), stdout);
@@ -125,11 +130,12 @@ LineSink RowSink(bool as_json, double bits_per_second, std::vector<BenchRow>& ro
   };
 }
 
-void PrintHeader(const BenchFlags& flags, const Place& place) {
+void PrintHeader(const BenchFlags& flags, const BenchPlan& plan, const Place& place) {
   if (flags.as_json) {
     return;
   }
-  std::printf("# all_reduce, %zu ranks, %s, TCP congestion control %s\n",
+  std::printf("# %s, %zu ranks, %s, TCP congestion control %s\n",
+              Name(plan.collective).data(),
               place.ranks.size(),
               place.cluster ? absl::StrCat("local cluster ",
                                            flags.local,
@@ -183,13 +189,14 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
     rank.argv.insert(rank.argv.end(), plan.begin(), plan.end());
     rank.keep_fd = board.get();
   }
-  PrintHeader(flags, *place);
+  PrintHeader(flags, made.plan, *place);
   std::vector<BenchRow> rows;
   std::vector<Daemon>* daemons = place->cluster ? &place->cluster->daemons() : nullptr;
-  const absl::StatusOr<int> code = RunRanks(place->ranks,
-                                            {},
-                                            {*janitor, *stop, daemons},
-                                            RowSink(flags.as_json, place->bits_per_second, rows));
+  const absl::StatusOr<int> code =
+      RunRanks(place->ranks,
+               {},
+               {*janitor, *stop, daemons},
+               RowSink(flags, made.plan.collective, place->bits_per_second, rows));
   if (flags.as_json) {
     std::fputs(ToJson(rows, place->congestion_control).c_str(), stdout);
   }
@@ -203,7 +210,7 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
 
 void AddBenchCommand(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command = app.add_subcommand("bench", "Measure all-reduces, with nccl-tests' columns");
+  CLI::App* command = app.add_subcommand("bench", "Measure a collective, with nccl-tests' columns");
   CLI::Option* local =
       command->add_option("--local", flags->local, "Start a cluster here: NODESxRANKS, e.g. 4x2")
           ->envname("MAYPOLE_LOCAL")

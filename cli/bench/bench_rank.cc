@@ -22,11 +22,13 @@
 #include "cli/bench/report.h"
 #include "cli/bench/values.h"
 #include "cli/commands.h"
-#include "collective/schedule.h"
+#include "collective/parts.h"
 #include "maypole/maypole.h"
 
 namespace maypole::cli {
 namespace {
+
+using collective::Collective;
 
 constexpr std::uint32_t kFewestIterations = 10;
 constexpr std::uint32_t kWarmUps = 3;
@@ -98,22 +100,28 @@ class BenchRank {
 
   void Run() {
     const std::uint64_t largest = *std::max_element(plan_.sizes.begin(), plan_.sizes.end());
-    void* memory = nullptr;
-    Require(maypole_alloc(session_, std::max<std::uint64_t>(largest, 64), &memory),
-            "maypole_alloc");
+    void* memory = Allocate(largest);
+    if (plan_.collective == Collective::kAllToAll) {
+      output_ = Allocate(largest);
+    }
+    const std::uint64_t block =
+        HasBlocks(plan_.collective) ? shape_.ranks * SizeOf(plan_.dtype) : 1;
     for (const std::uint64_t bytes : plan_.sizes) {
-      Measure({static_cast<std::byte*>(memory), bytes});
+      Measure({static_cast<std::byte*>(memory), bytes - bytes % block});
     }
     Require(maypole_free(session_, memory), "maypole_free");
+    Require(maypole_free(session_, output_), "maypole_free");
   }
 
  private:
+  void* Allocate(std::uint64_t bytes);
   void Measure(std::span<std::byte> memory);
+  std::uint64_t CountWrongAfter(const std::byte* result, std::size_t bytes) const;
   void Check(std::span<std::byte> memory);
   std::uint64_t AgreeOnIterations(std::span<std::byte> memory);
   void Barrier();
   maypole_op* Submit(std::span<std::byte> memory);
-  void AllReduce(std::span<std::byte> memory);
+  void RunOnce(std::span<std::byte> memory);
   maypole_agent_stats AgentStats();
 
   const BenchPlan& plan_;
@@ -123,6 +131,7 @@ class BenchRank {
   RankCell& cell_;
   ValueShape shape_;
   maypole_op_options options_{};
+  void* output_ = nullptr;  // of an all-to-all
 };
 
 void BenchRank::Barrier() {
@@ -132,16 +141,42 @@ void BenchRank::Barrier() {
   maypole_op_free(op);
 }
 
+void* BenchRank::Allocate(std::uint64_t bytes) {
+  void* memory = nullptr;
+  Require(maypole_alloc(session_, std::max<std::uint64_t>(bytes, 64), &memory), "maypole_alloc");
+  return memory;
+}
+
 maypole_op* BenchRank::Submit(std::span<std::byte> memory) {
   maypole_op* op = nullptr;
-  Require(maypole_all_reduce(
-              session_, memory.data(), memory.size() / SizeOf(plan_.dtype), &options_, &op),
-          "maypole_all_reduce");
-  Require(maypole_wait(op), "all-reduce");
+  void* const data = memory.data();
+  const std::uint64_t count = memory.size() / SizeOf(plan_.dtype);
+  maypole_status status = MAYPOLE_INTERNAL;
+  switch (plan_.collective) {
+    case Collective::kReduceScatter:
+      status = maypole_reduce_scatter(session_, data, count, nullptr, &options_, &op);
+      break;
+    case Collective::kAllGather:
+      status = maypole_all_gather(session_, data, count, nullptr, &options_, &op);
+      break;
+    case Collective::kBroadcast:
+      status = maypole_broadcast(session_, data, count, 0, &options_, &op);
+      break;
+    case Collective::kReduce:
+      status = maypole_reduce(session_, data, count, 0, &options_, &op);
+      break;
+    case Collective::kAllToAll:
+      status = maypole_all_to_all(session_, data, output_, count, &options_, &op);
+      break;
+    default:
+      status = maypole_all_reduce(session_, data, count, &options_, &op);
+  }
+  Require(status, Name(plan_.collective).data());
+  Require(maypole_wait(op), Name(plan_.collective).data());
   return op;
 }
 
-void BenchRank::AllReduce(std::span<std::byte> memory) {
+void BenchRank::RunOnce(std::span<std::byte> memory) {
   maypole_op_free(Submit(memory));
 }
 
@@ -157,16 +192,43 @@ void BenchRank::Check(std::span<std::byte> memory) {
   FillInput(shape_, rank_, memory);
   maypole_op* op = Submit(memory);
   const void* shared = maypole_op_result(op);
-  const void* result = shared != nullptr ? shared : memory.data();
-  cell_.wrong = CountWrong(shape_, {static_cast<const std::byte*>(result), memory.size()});
+  const void* result = shared != nullptr ? shared : output_ != nullptr ? output_ : memory.data();
+  cell_.wrong = CountWrongAfter(static_cast<const std::byte*>(result), memory.size());
   maypole_op_free(op);
 }
 
+// In what this rank gets. Blocks are equal.
+std::uint64_t BenchRank::CountWrongAfter(const std::byte* result, std::size_t bytes) const {
+  const std::size_t block = bytes / shape_.ranks;
+  const std::size_t elements = block / SizeOf(plan_.dtype);
+  std::uint64_t wrong = 0;
+  switch (plan_.collective) {
+    case Collective::kReduceScatter:
+      return CountWrong(shape_, {result + rank_ * block, block}, rank_ * elements);
+    case Collective::kAllGather:
+      for (std::uint32_t from = 0; from < shape_.ranks; ++from) {
+        wrong += CountUnlike(shape_, from, {result + from * block, block}, from * elements);
+      }
+      return wrong;
+    case Collective::kAllToAll:
+      for (std::uint32_t from = 0; from < shape_.ranks; ++from) {
+        wrong += CountUnlike(shape_, from, {result + from * block, block}, rank_ * elements);
+      }
+      return wrong;
+    case Collective::kBroadcast:
+      return CountUnlike(shape_, 0, {result, bytes}, 0);
+    case Collective::kReduce:
+      return rank_ == 0 ? CountWrong(shape_, {result, bytes}) : 0;
+    default:
+      return CountWrong(shape_, {result, bytes});
+  }
+}
+
 std::uint64_t BenchRank::AgreeOnIterations(std::span<std::byte> memory) {
-  AllReduce(memory);
+  RunOnce(memory);
   const double start = Now();
-  AllReduce(memory);
-  AllReduce(memory);
+  RunOnce(memory);
+  RunOnce(memory);
   if (rank_ == 0) {
     const double fit = plan_.seconds * 2 / std::max(Now() - start, 1e-7);
     const double bounded =
@@ -188,7 +250,7 @@ void BenchRank::Measure(std::span<std::byte> memory) {
   const std::uint64_t iterations = AgreeOnIterations(memory);
   const std::uint64_t warm_ups = std::min<std::uint64_t>(kWarmUps + iterations / 10, kMostWarmUps);
   for (std::uint64_t i = 0; i < warm_ups; ++i) {
-    AllReduce(memory);
+    RunOnce(memory);
   }
   Barrier();
   const maypole_agent_stats before = AgentStats();
@@ -196,7 +258,7 @@ void BenchRank::Measure(std::span<std::byte> memory) {
   Barrier();
   const double cpu_before = CpuSeconds();
   for (std::uint64_t i = 0; i <= iterations; ++i) {
-    AllReduce(memory);
+    RunOnce(memory);
     cell_.ends[i] = Now();
   }
   cell_.cpu_seconds = CpuSeconds() - cpu_before;

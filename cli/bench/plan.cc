@@ -1,5 +1,7 @@
 #include "cli/bench/plan.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include <CLI/CLI.hpp>
@@ -8,10 +10,45 @@
 
 #include "cli/bench/board.h"
 #include "cli/sizes.h"
+#include "collective/parts.h"
 
 namespace maypole::cli {
 
+namespace {
+
+using collective::Collective;
+
+constexpr std::array kMeasured = {Collective::kAllReduce,
+                                  Collective::kReduceScatter,
+                                  Collective::kAllGather,
+                                  Collective::kBroadcast,
+                                  Collective::kReduce,
+                                  Collective::kAllToAll};
+
+std::vector<std::string> NamesOfMeasured() {
+  std::vector<std::string> names;
+  for (const Collective collective : kMeasured) {
+    names.emplace_back(Name(collective));
+  }
+  return names;
+}
+
+std::optional<collective::Algorithm> AlgorithmFromName(const std::string& name) {
+  for (const collective::Algorithm algorithm : collective::kAlgorithms) {
+    if (name == Name(algorithm)) {
+      return algorithm;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--collective", flags.collective, "What to measure; the root is rank 0")
+      ->envname("MAYPOLE_COLLECTIVE")
+      ->check(CLI::IsMember(NamesOfMeasured()))
+      ->capture_default_str();
   command.add_option("--sizes", flags.sizes, "Bytes per rank: 4KiB..256MiB, or 1MiB,25MiB")
       ->envname("MAYPOLE_SIZES")
       ->capture_default_str();
@@ -27,8 +64,7 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
       ->capture_default_str();
   command.add_option("--algorithm", flags.plan.algorithm, "auto, or one to be measured")
       ->envname("MAYPOLE_ALGORITHM")
-      ->check(CLI::IsMember(
-          {"auto", "ring", "direct", "naive", "tree", "double_tree", "halving"}))
+      ->check(CLI::IsMember({"auto", "ring", "direct", "naive", "tree", "double_tree", "halving"}))
       ->capture_default_str();
   command.add_flag("--check", flags.plan.check, "Verify every element of one result per size");
   command.add_flag("--overwrite", flags.plan.overwrite, "Inputs need not survive a failed op");
@@ -52,8 +88,23 @@ PlanOrError ToPlan(const PlanFlags& flags) {
   made.plan = flags.plan;
   const std::optional<DType> dtype = DTypeFromName(flags.dtype);
   const std::optional<Reduction> reduction = ReductionFromName(flags.reduction);
+  const auto* const measured =
+      std::find_if(kMeasured.begin(), kMeasured.end(), [&](Collective collective) {
+        return flags.collective == Name(collective);
+      });
+  const auto algorithm = AlgorithmFromName(flags.plan.algorithm);
   const absl::StatusOr<std::vector<std::uint64_t>> sizes = ParseByteList(flags.sizes, flags.step);
-  if (!dtype) {
+  if (measured == kMeasured.end()) {
+    made.error = absl::StrCat("--collective: '",
+                              flags.collective,
+                              "' is none of ",
+                              absl::StrJoin(NamesOfMeasured(), " "));
+  } else if (algorithm && !IsAvailable(*measured, *algorithm)) {
+    made.error = absl::StrCat(
+        "--algorithm: ", flags.collective, " has no algorithm '", flags.plan.algorithm, "'");
+  } else if (flags.plan.shared_result && !EverybodyGetsAll(*measured)) {
+    made.error = absl::StrCat("--shared-result: not for ", flags.collective);
+  } else if (!dtype) {
     made.error =
         absl::StrCat("--dtype: '", flags.dtype, "' is none of f32 f64 f16 bf16 i8 u8 i32 i64");
   } else if (!reduction) {
@@ -61,6 +112,7 @@ PlanOrError ToPlan(const PlanFlags& flags) {
   } else if (!sizes.ok()) {
     made.error = absl::StrCat("--sizes: ", std::string(sizes.status().message()));
   } else {
+    made.plan.collective = *measured;
     made.plan.dtype = *dtype;
     made.plan.reduction = *reduction;
     made.plan.sizes = *sizes;
@@ -72,7 +124,9 @@ PlanOrError ToPlan(const PlanFlags& flags) {
 }
 
 std::vector<std::string> ToArguments(const BenchPlan& plan) {
-  std::vector<std::string> arguments = {"--sizes",
+  std::vector<std::string> arguments = {"--collective",
+                                        std::string(Name(plan.collective)),
+                                        "--sizes",
                                         absl::StrJoin(plan.sizes, ","),
                                         "--dtype",
                                         std::string(Name(plan.dtype)),

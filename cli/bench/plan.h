@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/schedule.h"
 #include "common/dtype.h"
 
 namespace CLI {
@@ -14,7 +15,9 @@ class App;
 namespace maypole::cli {
 
 struct BenchPlan {
-  std::vector<std::uint64_t> sizes;  // bytes, each a multiple of the element's size
+  std::vector<std::uint64_t>
+      sizes;  // bytes, each a multiple of the element's size; ranks round down to equal blocks
+  collective::Collective collective = collective::Collective::kAllReduce;
   DType dtype = DType::kF32;
   Reduction reduction = Reduction::kSum;
   std::string algorithm = "auto";
@@ -27,6 +30,7 @@ struct BenchPlan {
 
 // The flags behind a plan, as text; they turn into a plan with ToPlan.
 struct PlanFlags {
+  std::string collective = "all_reduce";
   std::string sizes = "4KiB..256MiB";
   std::uint32_t step = 4;
   std::string dtype = "f32";

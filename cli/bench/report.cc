@@ -7,6 +7,8 @@
 #include <absl/strings/str_format.h>
 #include <nlohmann/json.hpp>
 
+#include "collective/cost.h"
+
 namespace maypole::cli {
 namespace {
 
@@ -29,7 +31,7 @@ std::vector<double> IntervalsOf(std::uint64_t iterations, std::span<const RankCe
 }
 
 Json ToObject(const BenchRow& row) {
-  return {{"collective", "all_reduce"},
+  return {{"collective", row.collective},
           {"bytes", row.bytes},
           {"count", row.count},
           {"type", row.type},
@@ -56,6 +58,7 @@ BenchRow MakeRow(const BenchPlan& plan,
                  std::uint64_t iterations,
                  std::span<const RankCell> cells) {
   BenchRow row;
+  row.collective = Name(plan.collective);
   row.bytes = bytes;
   row.count = bytes / SizeOf(plan.dtype);
   row.type = Name(plan.dtype);
@@ -82,7 +85,8 @@ BenchRow MakeRow(const BenchPlan& plan,
   row.time_min_us = intervals.front() * 1e6;
   if (bytes > 0 && median > 0) {
     row.algbw_bytes_per_s = static_cast<double>(bytes) / median;
-    row.busbw_bytes_per_s = row.algbw_bytes_per_s * 2 * (row.ranks - 1) / row.ranks;
+    row.busbw_bytes_per_s =
+        row.algbw_bytes_per_s * collective::BusFactor(plan.collective, row.ranks);
     const double gigabytes = static_cast<double>(bytes) * operations / 1e9;
     row.cpu_s_per_gb = cpu_seconds / gigabytes;
     row.machine_cpu_s_per_gb = cells[0].machine_cpu_seconds / gigabytes;
@@ -100,6 +104,7 @@ std::optional<BenchRow> FromLine(std::string_view line) {
     return std::nullopt;
   }
   BenchRow row;
+  row.collective = object.value("collective", "");
   row.bytes = object.value("bytes", std::uint64_t{0});
   row.count = object.value("count", std::uint64_t{0});
   row.type = object.value("type", "");

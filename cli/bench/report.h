@@ -1,6 +1,7 @@
 // From what the ranks wrote down to rows of a table or JSON. Pure.
 //
-// Definitions are nccl-tests': algbw = bytes / time, busbw = algbw * 2(P-1)/P. The time of one
+// Definitions are nccl-tests': algbw = bytes / time, busbw = algbw * BusFactor (collective/cost.h),
+// which is 2(P-1)/P for all-reduce; bytes are those of one rank's whole buffer. The time of one
 // operation is the difference between successive completions of the last rank; `time_us` is the
 // median of them.
 #pragma once
@@ -17,6 +18,7 @@
 namespace maypole::cli {
 
 struct BenchRow {
+  std::string collective = "all_reduce";
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
   std::string type;

@@ -153,20 +153,19 @@ std::vector<std::byte> OnePeriod(const ValueShape& shape, bool is_result, Exact&
   return {};
 }
 
-}  // namespace
-
-void FillInput(const ValueShape& shape, std::uint32_t rank, std::span<std::byte> memory) {
-  const std::vector<std::byte> period = OnePeriod(
+std::vector<std::byte> InputPeriod(const ValueShape& shape, std::uint32_t rank) {
+  return OnePeriod(
       shape, false, [&](std::size_t i) { return static_cast<double>(InputOf(shape, rank, i)); });
-  for (std::size_t at = 0; at < memory.size(); at += period.size()) {
-    std::memcpy(memory.data() + at, period.data(), std::min(period.size(), memory.size() - at));
-  }
 }
 
-std::uint64_t CountWrong(const ValueShape& shape, std::span<const std::byte> memory) {
-  const std::vector<std::byte> period =
-      OnePeriod(shape, true, [&](std::size_t i) { return ExactOf(shape, i); });
-  const std::size_t element = SizeOf(shape.dtype);
+// Elements of `memory` that differ from the repeated period, from its element `first` on.
+std::uint64_t CountDifferent(std::vector<std::byte> period,
+                             std::size_t element,
+                             std::span<const std::byte> memory,
+                             std::size_t first) {
+  std::rotate(period.begin(),
+              period.begin() + static_cast<std::ptrdiff_t>(first % kPeriod * element),
+              period.end());
   std::uint64_t wrong = 0;
   for (std::size_t at = 0; at < memory.size(); at += period.size()) {
     const std::size_t bytes = std::min(period.size(), memory.size() - at);
@@ -178,6 +177,31 @@ std::uint64_t CountWrong(const ValueShape& shape, std::span<const std::byte> mem
     }
   }
   return wrong;
+}
+
+}  // namespace
+
+void FillInput(const ValueShape& shape, std::uint32_t rank, std::span<std::byte> memory) {
+  const std::vector<std::byte> period = InputPeriod(shape, rank);
+  for (std::size_t at = 0; at < memory.size(); at += period.size()) {
+    std::memcpy(memory.data() + at, period.data(), std::min(period.size(), memory.size() - at));
+  }
+}
+
+std::uint64_t CountWrong(const ValueShape& shape,
+                         std::span<const std::byte> memory,
+                         std::size_t first) {
+  return CountDifferent(OnePeriod(shape, true, [&](std::size_t i) { return ExactOf(shape, i); }),
+                        SizeOf(shape.dtype),
+                        memory,
+                        first);
+}
+
+std::uint64_t CountUnlike(const ValueShape& shape,
+                          std::uint32_t rank,
+                          std::span<const std::byte> memory,
+                          std::size_t first) {
+  return CountDifferent(InputPeriod(shape, rank), SizeOf(shape.dtype), memory, first);
 }
 
 }  // namespace maypole::cli

@@ -23,7 +23,16 @@ struct ValueShape {
 // Writes the input of `rank` over `memory`.
 void FillInput(const ValueShape& shape, std::uint32_t rank, std::span<std::byte> memory);
 
-// How many elements of `memory` are not the reduction of all ranks' inputs.
-std::uint64_t CountWrong(const ValueShape& shape, std::span<const std::byte> memory);
+// How many elements of `memory` are not the reduction of all ranks' inputs, from element `first`
+// on.
+std::uint64_t CountWrong(const ValueShape& shape,
+                         std::span<const std::byte> memory,
+                         std::size_t first = 0);
+
+// How many are not the input of `rank`, from its element `first` on.
+std::uint64_t CountUnlike(const ValueShape& shape,
+                          std::uint32_t rank,
+                          std::span<const std::byte> memory,
+                          std::size_t first);
 
 }  // namespace maypole::cli

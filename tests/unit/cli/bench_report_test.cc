@@ -37,6 +37,16 @@ TEST(BenchReport, TimesAreBetweenTheCompletionsOfTheLastRank) {
   EXPECT_NEAR(row.busbw_bytes_per_s, 1500, 0.01);
 }
 
+TEST(BenchReport, TheBusBandwidthIsThatOfTheCollective) {
+  const auto busbw = [](collective::Collective collective) {
+    BenchPlan plan;
+    plan.collective = collective;
+    return MakeRow(plan, 1000, 3, FourRanks()).busbw_bytes_per_s;
+  };
+  EXPECT_NEAR(busbw(collective::Collective::kReduceScatter), 750, 0.01);
+  EXPECT_NEAR(busbw(collective::Collective::kBroadcast), 1000, 0.01);
+}
+
 TEST(BenchReport, CountsCpuOfRanksAndAgentsAndTheWireOfOneOperation) {
   const BenchRow row = MakeRow(BenchPlan(), 1000, 3, FourRanks());
   EXPECT_EQ(row.nodes, 2U);

@@ -122,5 +122,17 @@ TEST(BenchValueCheck, ALostRankIsNoticed) {
             0U);
 }
 
+TEST(BenchValuesOfABlock, AreComparedFromTheirPlaceInTheTensor) {
+  const ValueShape shape = {.dtype = DType::kI32, .ranks = 3};
+  std::vector<std::int32_t> input(kElements);
+  const auto bytes = std::as_writable_bytes(std::span(input));
+  FillInput(shape, 1, bytes);
+  EXPECT_EQ(CountUnlike(shape, 1, bytes.subspan(4 * 300, 4 * 400), 300), 0U);
+  EXPECT_GT(CountUnlike(shape, 1, bytes.subspan(4 * 300, 4 * 400), 301), 0U);
+  EXPECT_GT(CountUnlike(shape, 2, bytes.subspan(4 * 300, 4 * 400), 300), 0U);
+  const auto sum = PlainReduction<std::int32_t>(shape);
+  EXPECT_EQ(CountWrong(shape, std::span(sum).subspan(4 * 500), 500), 0U);
+}
+
 }  // namespace
 }  // namespace maypole::cli
