@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,11 +42,13 @@ TEST(DirectSchedule, SumsInAnyGivenOrderAsNaiveDoes) {
       order.emplace_back(member);
     }
     do {
-      // Of the first two, the verifier names the lower first.
-      std::string sum = "(" + std::to_string(std::min(order[0], order[1]).value()) + "+" +
-                        std::to_string(std::max(order[0], order[1]).value()) + ")";
-      for (std::uint32_t place = 2; place < members; ++place) {
-        sum = "(" + sum + "+" + std::to_string(order[place].value()) + ")";
+      std::string sum = std::to_string(order[0].value());
+      Member lowest = order[0];
+      for (const Member next : std::span(order).subspan(1)) {
+        // Of two operands the verifier names that with the lowest member first.
+        const std::string added = std::to_string(next.value());
+        sum = lowest < next ? "(" + sum + "+" + added + ")" : "(" + added + "+" + sum + ")";
+        lowest = std::min(lowest, next);
       }
       for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kNaive}) {
         const auto verdict = VerifySchedules(MakeSchedules(algorithm,
