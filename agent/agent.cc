@@ -102,7 +102,8 @@ absl::Status Agent::Open() {
                                             .host = options_.core.host,
                                             .data_address = transport_->Address(),
                                             .data_endpoint = endpoint,
-                                            .version = daemon::Version()});
+                                            .version = daemon::Version(),
+                                            .labels = options_.labels});
   epoll_.Reset(::epoll_create1(EPOLL_CLOEXEC));
   for (const int fd :
        {segments_->EventFd(), transport_->EventFd(), pool_->EventFd(), coordinator_->EventFd()}) {
@@ -338,6 +339,7 @@ void Agent::UpdateGauges() {
   AgentStats::Set(stats_->received_bytes, counters.received_bytes);
   AgentStats::Set(stats_->sent_frames, counters.sent_frames);
   AgentStats::Set(stats_->received_frames, counters.received_frames);
+  AgentStats::Set(stats_->probe_bytes, counters.probe_bytes);
   AgentStats::Set(stats_->refused_frames, counters.refused_frames);
   AgentStats::Set(stats_->ops_in_flight, core_->OpsInFlight());
   AgentStats::Set(stats_->sessions, segments_->Sessions());

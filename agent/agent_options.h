@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/engine/job.h"
 #include "agent/memory/host_memory.h"
@@ -21,6 +23,7 @@ struct AgentOptions {
   std::string http_listen = "0.0.0.0";
   std::uint16_t http_port = 7711;
   std::string ports_file;
+  std::vector<std::pair<std::string, std::string>> labels;  // of the node, outermost first
   int reduce_threads = 2;
   Duration spin = std::chrono::microseconds(20);
   std::uint64_t segment_bytes_max = std::uint64_t{64} << 30;

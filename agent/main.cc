@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -40,6 +41,34 @@ absl::Status SetNode(const std::string& text, AgentOptions& agent) {
   return absl::OkStatus();
 }
 
+// "zone=a,rack=b"
+absl::Status SetLabels(const std::string& text, AgentOptions& agent) {
+  const auto invalid = [&](const std::string& what) {
+    return absl::InvalidArgumentError("\"" + text + "\": " + what +
+                                      "; the form is KEY=VALUE,..., outermost first, as in "
+                                      "zone=a,rack=b");
+  };
+  agent.labels.clear();
+  for (std::size_t begin = 0; !text.empty() && begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string label = text.substr(begin, end - begin);
+    const std::size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == label.size() ||
+        label.size() > kNodeNameBytesMax || !IsPrintableUtf8(label)) {
+      return invalid("\"" + label + "\" is not a label");
+    }
+    const std::string key = label.substr(0, equals);
+    for (const auto& [known, value] : agent.labels) {
+      if (known == key) {
+        return invalid("the key \"" + key + "\" stands twice");
+      }
+    }
+    agent.labels.emplace_back(key, label.substr(equals + 1));
+    begin = end + 1;
+  }
+  return absl::OkStatus();
+}
+
 void SliceBytes(daemon::Options& options,
                 const std::string& name,
                 std::uint32_t* target,
@@ -69,6 +98,13 @@ void Declare(daemon::Options& options, AgentOptions& agent) {
                   .default_text = agent.core.node,
                   .help = "stable name of this node, unique in the cluster",
                   .apply = [&agent](const std::string& text) { return SetNode(text, agent); }});
+  options.Custom({.name = "labels",
+                  .form = "KEY=VALUE,...",
+                  .default_text = "",
+                  .help =
+                      "where this node stands, outermost first: zone=a,rack=b. Nodes with equal "
+                      "labels form groups (docs/algorithms.md)",
+                  .apply = [&agent](const std::string& text) { return SetLabels(text, agent); }});
   options.Text(
       "socket", "PATH", &agent.socket, "Unix socket for the training processes of this node");
   options.Text("interface",
@@ -113,11 +149,12 @@ void Declare(daemon::Options& options, AgentOptions& agent) {
                &agent.core.coordinator_patience,
                milliseconds(1),
                "joining ranks fail when the coordinator has been out of reach for so long");
-  SliceBytes(options,
-             "slice-bytes",
-             &agent.core.slice_bytes,
-             "one data frame between agents where no tuning table says otherwise; the first member of a "
-             "job decides for all");
+  SliceBytes(
+      options,
+      "slice-bytes",
+      &agent.core.slice_bytes,
+      "one data frame between agents where no tuning table says otherwise; the first member of a "
+      "job decides for all");
   SliceBytes(options,
              "local-slice-bytes",
              &agent.core.local_slice_bytes,

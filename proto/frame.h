@@ -29,7 +29,11 @@ enum class FrameKind : std::uint8_t {
   kAbort = 4,      // this op failed here; payload: code, text, culprits (proto/announce.h)
   kJobFailed = 5,  // a member of the fixed job is gone; payload as kAbort
   kHeartbeat = 6,  // nothing to say, still here
+  kProbe = 7,      // one frame of a train that measures a link; payload: any bytes (docs/control_path.md)
+  kProbeEcho = 8,  // the last frame of that train has come
 };
+
+inline constexpr std::uint8_t kProbeBusy = 1;  // FrameHeader::flags of kProbeEcho: an op is in flight, measure later
 
 struct FrameHeader {
   std::uint32_t magic = kFrameMagic;
@@ -59,7 +63,7 @@ inline std::optional<FrameHeader> DecodeFrameHeader(std::span<const std::byte> b
   std::memcpy(&header, bytes.data(), sizeof(header));
   const auto kind = static_cast<std::uint8_t>(header.kind);
   if (header.magic != kFrameMagic || header.version != kFrameVersion || header.reserved != 0 ||
-      kind < static_cast<std::uint8_t>(FrameKind::kHello) || kind > static_cast<std::uint8_t>(FrameKind::kHeartbeat)) {
+      kind < static_cast<std::uint8_t>(FrameKind::kHello) || kind > static_cast<std::uint8_t>(FrameKind::kProbeEcho)) {
     return std::nullopt;
   }
   return header;

@@ -53,6 +53,17 @@ absl::StatusOr<collective::TuningRow> ReadRow(const v1::TuningRow& in, int index
                                .reason = in.reason()};
 }
 
+template <typename Message>
+void AddLevels(const std::vector<collective::Level>& levels, Message& message) {
+  for (const collective::Level& level : levels) {
+    v1::Level& out = *message.add_levels();
+    out.set_algorithm(std::string(Name(level.algorithm)));
+    for (const std::uint32_t group : level.groups) {
+      out.add_groups(group);
+    }
+  }
+}
+
 }  // namespace
 
 void FillTuning(const collective::TuningTable& tuning, v1::TuningTable& message) {
@@ -96,13 +107,11 @@ absl::StatusOr<collective::TuningTable> ReadTuning(const v1::TuningTable& messag
 }
 
 void FillLevels(const std::vector<collective::Level>& levels, v1::Epoch& epoch) {
-  for (const collective::Level& level : levels) {
-    v1::Level& out = *epoch.add_levels();
-    out.set_algorithm(std::string(Name(level.algorithm)));
-    for (const std::uint32_t group : level.groups) {
-      out.add_groups(group);
-    }
-  }
+  AddLevels(levels, epoch);
+}
+
+void FillLevels(const std::vector<collective::Level>& levels, v1::JobStatus& job) {
+  AddLevels(levels, job);
 }
 
 absl::StatusOr<std::vector<collective::Level>> ReadLevels(const v1::Epoch& epoch) {

@@ -13,6 +13,7 @@
 
 namespace maypole::v1 {
 class Epoch;
+class JobStatus;
 class TuningTable;
 }  // namespace maypole::v1
 
@@ -22,6 +23,7 @@ void FillTuning(const collective::TuningTable& tuning, v1::TuningTable& message)
 absl::StatusOr<collective::TuningTable> ReadTuning(const v1::TuningTable& message);
 
 void FillLevels(const std::vector<collective::Level>& levels, v1::Epoch& epoch);
+void FillLevels(const std::vector<collective::Level>& levels, v1::JobStatus& job);
 // Levels of all the epoch's members, or none.
 absl::StatusOr<std::vector<collective::Level>> ReadLevels(const v1::Epoch& epoch);
 

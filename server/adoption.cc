@@ -65,6 +65,13 @@ void Membership::Confirm(Job& job, const EpochInfo& claim, const AgentAttached& 
   }
   if (claim.epoch < job.epoch.epoch) {
     actions_.push_back(SendEpoch{event.connection, job.epoch});
+  } else if (claim.tuning.version > job.epoch.tuning.version) {
+    job.epoch.tuning = claim.tuning;
+    job.measured.clear();
+    job.wrong.clear();
+  } else if (claim.tuning.version < job.epoch.tuning.version) {
+    actions_.push_back(
+        SendTuning{event.connection, job.epoch.job, job.epoch.token, job.epoch.tuning});
   }
   for (auto& [rank, seat] : job.seats) {
     if (seat.node == event.node && seat.state == SeatState::kUnclaimed) {

@@ -280,6 +280,15 @@ class Service final : public v1::Coordinator::CallbackService {
     return reactor;
   }
 
+  grpc::ServerUnaryReactor* ProbeLinks(grpc::CallbackServerContext* context,
+                                       const v1::ProbeLinksRequest*,
+                                       v1::ProbeLinksReply*) override {
+    switchboard_.Handle(LinksWanted{});
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
  private:
   Switchboard& switchboard_;
 };

@@ -11,6 +11,8 @@
 #include "collective/tuning.h"
 #include "common/ids.h"
 #include "common/time.h"
+#include "server/labels.h"
+#include "server/survey.h"
 
 namespace maypole::server {
 
@@ -52,6 +54,7 @@ struct AgentAttached {
   std::string version;
   std::uint32_t protocol = 0;
   std::vector<EpochInfo> epochs;  // that run on it
+  Labels labels;
 };
 
 struct AgentDetached {
@@ -84,7 +87,41 @@ struct FailureReported {
   std::string culprits;
 };
 
-using Event = std::variant<AgentAttached, AgentDetached, RankJoins, RankLeaves, FailureReported>;
+// The end of a probe.
+struct LinkMeasured {
+  ConnectionId connection = 0;
+  std::uint64_t id = 0;
+  Survey::Result result = Survey::Result::kOk;
+  collective::LinkModel link;  // if kOk
+  std::uint32_t samples = 0;
+};
+
+// All links are to be measured anew.
+struct LinksWanted {};
+
+// How long ops took, over what a row of the table predicted.
+struct RowMeasured {
+  std::uint32_t row = 0;
+  std::uint32_t ops = 0;  // since the last report
+  double ratio = 0;       // the median
+};
+
+struct RowsMeasured {
+  ConnectionId connection = 0;
+  std::string job;
+  JobToken token{0};
+  std::uint32_t version = 0;  // of the table
+  std::vector<RowMeasured> rows;
+};
+
+using Event = std::variant<AgentAttached,
+                           AgentDetached,
+                           RankJoins,
+                           RankLeaves,
+                           FailureReported,
+                           LinkMeasured,
+                           LinksWanted,
+                           RowsMeasured>;
 
 // ---- actions
 
@@ -125,6 +162,14 @@ struct SendTuning {
   collective::TuningTable tuning;
 };
 
+// Measure the link to `peer`, or answer its probes.
+struct SendProbe {
+  ConnectionId connection = 0;
+  std::uint64_t id = 0;
+  EpochMember peer;  // without ranks
+  bool measures = false;
+};
+
 struct SendJobFailed {
   ConnectionId connection = 0;
   std::string job;
@@ -146,6 +191,7 @@ using Action = std::variant<SendWelcome,
                             RefuseJoin,
                             SendEpoch,
                             SendTuning,
+                            SendProbe,
                             SendJobFailed,
                             LogLine>;
 

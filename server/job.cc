@@ -65,6 +65,10 @@ std::string ReasonOf(const Job& job) {
   if (job.state != JobState::kForming) {
     return job.reason;
   }
+  if (job.is_complete()) {
+    return "all " + std::to_string(job.epoch.world_size) +
+           " ranks have joined; the links between their nodes are being measured";
+  }
   const std::vector<Rank> awaited = job.AwaitedRanks();
   const std::vector<Rank> gave_up(job.gave_up.begin(), job.gave_up.end());
   return std::to_string(job.seats.size()) + " of " + std::to_string(job.epoch.world_size) +

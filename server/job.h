@@ -42,8 +42,12 @@ struct Job {
   TimePoint since;  // in this state
   EpochInfo epoch;  // job and world_size always; the rest once it runs
   std::map<Rank, Seat> seats;
-  std::set<Rank> gave_up;  // while forming: ranks that waited in vain and have not come again
-  std::string reason;      // why it is in this state; while forming, ReasonOf tells
+  std::set<Rank> gave_up;    // while forming: ranks that waited in vain and have not come again
+  TimePoint complete_since;  // while forming: since when all ranks are here
+  std::map<std::uint32_t, RowMeasured> measured;  // of epoch.tuning, by row
+  std::map<std::uint32_t, std::uint32_t> wrong;   // reports in a row by which a row is far off
+  std::vector<collective::Correction> learned;
+  std::string reason;  // why it is in this state; while forming, ReasonOf tells
 
   bool is_complete() const { return seats.size() == epoch.world_size; }
 

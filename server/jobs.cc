@@ -89,7 +89,10 @@ void Membership::Admit(const RankJoins& event, const std::string& node) {
                            .deadline = event.timeout > Duration(0) ? now_ + event.timeout : kNever};
   job.gave_up.erase(event.rank);
   if (job.is_complete()) {
-    Form(job);
+    job.complete_since = now_;
+    if (!WaitsForLinks(job)) {
+      Form(job);
+    }
   }
 }
 
@@ -182,12 +185,13 @@ bool Membership::RejoinUnclaimed(const RankJoins& event, const std::string& node
 }
 
 void Membership::Form(Job& job) {
-  const Topology topology = PlanTopology(job.Nodes());
+  const Topology topology = PlanTopology(job.Nodes(), links_, LabelsOf(job));
   do {
     job.epoch.token = JobToken(random_());
   } while (job.epoch.token.value() == 0 || ended_.contains(job.epoch.token));
   job.epoch.epoch = Epoch(1);
   job.epoch.reason = topology.reason;
+  job.epoch.levels = topology.levels;
   for (const PlannedMember& member : topology.ring) {
     const Agent& agent = agents_[member.node];
     job.epoch.members.push_back({.node = member.node,
@@ -196,6 +200,9 @@ void Membership::Form(Job& job) {
                                  .data_address = agent.data_address,
                                  .ranks = member.ranks});
   }
+  Recall(job);
+  job.epoch.tuning = TableFor(job, topology.links);
+  job.epoch.tuning.version = 1;
   job.state = JobState::kRunning;
   job.reason = "all " + std::to_string(job.epoch.world_size) + " ranks joined within " +
                SecondsText(now_ - job.since) + "; " + topology.reason;

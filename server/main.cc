@@ -11,6 +11,7 @@
 #include "daemon/signals.h"
 #include "daemon/version.h"
 #include "server/coordinator_service.h"
+#include "server/rules.h"
 #include "server/telemetry.h"
 
 namespace maypole::server {
@@ -28,6 +29,7 @@ struct Settings {
 daemon::Options Declare(Settings& settings) {
   daemon::Options options(kName, "Membership and topology of a Maypole cluster");
   CoordinatorOptions& coordinator = settings.coordinator;
+  coordinator.membership.probe_links = true;
   options.Text("listen", "ADDRESS", &coordinator.listen, "Address of both ports");
   options.Port("port", &coordinator.port, "Port for agents and `maypole status`, by gRPC");
   options.Port("http-port", &settings.http_port, "Port of /metrics, /healthz and /readyz");
@@ -40,6 +42,25 @@ daemon::Options Declare(Settings& settings) {
                                  1,
                                  kWorldSizeMax,
                                  "Largest world size of a job");
+  options.Switch("probe-links",
+                 &coordinator.membership.probe_links,
+                 "Have the agents measure the links between them");
+  options.Time("probe-patience",
+               &coordinator.membership.probe_patience,
+               std::chrono::seconds(0),
+               "A job whose ranks are all there waits so long for the links between its nodes");
+  options.Custom({.name = "tuning-rules",
+                  .form = "FILE",
+                  .default_text = "",
+                  .help = "TOML file with rules for algorithms and slice sizes "
+                          "(docs/algorithms.md); gaps fall to the model",
+                  .apply = [&coordinator](const std::string& path) {
+                    auto rules = ReadRules(path);
+                    if (rules.ok()) {
+                      coordinator.membership.rules = *std::move(rules);
+                    }
+                    return rules.status();
+                  }});
   options.Text("ports-file", "FILE", &settings.ports_file, "JSON file for the ports in use");
   daemon::AddLogLevel(options, &settings.log_level);
   return options;

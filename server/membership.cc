@@ -9,12 +9,13 @@
 namespace maypole::server {
 
 Membership::Membership(MembershipOptions options, Random random)
-    : options_(std::move(options)), random_(std::move(random)) {}
+    : options_(std::move(options)), random_(std::move(random)), survey_(random_) {}
 
 std::vector<Action> Membership::Handle(const Event& event, TimePoint now) {
   now_ = now;
   std::visit([this](const auto& e) { On(e); }, event);
   AdmitHeld();
+  Progress();
   return std::exchange(actions_, {});
 }
 
@@ -41,6 +42,7 @@ std::vector<Action> Membership::Tick(TimePoint now) {
     ForgetIfEnded(job++);
   }
   AdmitHeld();
+  Progress();
   return std::exchange(actions_, {});
 }
 
@@ -58,10 +60,12 @@ void Membership::On(const AgentAttached& event) {
                          .data_endpoint = event.data_endpoint,
                          .version = event.version,
                          .connection = event.connection,
-                         .since = now_};
+                         .since = now_,
+                         .labels = event.labels};
   connections_[event.connection] = event.node;
   actions_.push_back(SendWelcome{event.connection});
   Log(LogLine::Level::kInfo, NodeText(event.node) + " attached, data at " + event.data_endpoint);
+  survey_.Add(event.node);
   Reconcile(event);
 }
 
@@ -124,6 +128,7 @@ void Membership::Detach(const std::string& node) {
   std::erase_if(held_,
                 [&](const HeldJoin& held) { return held.join.connection == agent.connection; });
   connections_.erase(agent.connection);
+  survey_.Remove(node);
   agent.connection = 0;
   agent.since = now_;
   for (auto job = jobs_.begin(); job != jobs_.end();) {
@@ -151,6 +156,10 @@ void Membership::LoseAgent(const std::string& node, const std::string& why) {
   }
   connections_.erase(agents_[node].connection);
   agents_.erase(node);
+  survey_.Remove(node);
+  survey_.Forget(node);
+  links_.Forget(node);
+  Unlearn(node);
 }
 
 const std::string* Membership::NodeOf(ConnectionId connection) const {
@@ -173,14 +182,22 @@ void Membership::Log(LogLine::Level level, std::string text) {
 }
 
 Snapshot Membership::TakeSnapshot(TimePoint now) const {
-  Snapshot snapshot{.nodes = {}, .jobs = {}, .counters = counters_};
+  Snapshot snapshot{.nodes = {}, .links = {}, .jobs = {}, .counters = counters_};
+  for (const auto& [pair, cost] : links_.all()) {
+    snapshot.links.push_back({.a = pair.first,
+                              .b = pair.second,
+                              .model = cost.model,
+                              .samples = cost.samples,
+                              .since = now - cost.measured});
+  }
   for (const auto& [node, agent] : agents_) {
     snapshot.nodes.push_back({.node = node,
                               .host = agent.host,
                               .data_endpoint = agent.data_endpoint,
                               .version = agent.version,
                               .connection = agent.connection,
-                              .since = now - agent.since});
+                              .since = now - agent.since,
+                              .labels = agent.labels});
   }
   for (const auto& [name, job] : jobs_) {
     JobView& view = snapshot.jobs.emplace_back();
@@ -188,6 +205,9 @@ Snapshot Membership::TakeSnapshot(TimePoint now) const {
     view.epoch = job.epoch;
     view.reason = ReasonOf(job);
     view.since = now - job.since;
+    for (const auto& [row, measured] : job.measured) {
+      view.measured.push_back(measured);
+    }
     if (job.state == JobState::kForming) {
       view.missing_ranks = job.MissingRanks();
       for (const PlannedMember& member : PlanTopology(job.Nodes()).ring) {

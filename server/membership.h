@@ -29,14 +29,18 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "collective/tuning.h"
 #include "common/ids.h"
 #include "common/time.h"
 #include "proto/control.h"
 #include "server/events.h"
 #include "server/job.h"
+#include "server/links.h"
+#include "server/survey.h"
 
 namespace maypole::server {
 
@@ -46,6 +50,10 @@ struct MembershipOptions {
   std::uint32_t world_size_max = kWorldSizeMax;
   std::size_t jobs_max = 1024;
   std::size_t nodes_max = 4096;
+  bool probe_links = false;
+  // A job whose ranks have all joined waits so long for the links between its nodes.
+  Duration probe_patience = std::chrono::seconds(1);
+  std::vector<collective::TuningRule> rules;
 };
 
 // Since the start.
@@ -55,6 +63,8 @@ struct MembershipCounters {
   std::uint64_t epochs_issued = 0;
   std::uint64_t jobs_adopted = 0;
   std::uint64_t jobs_failed = 0;
+  std::uint64_t links_measured = 0;
+  std::uint64_t tables_published = 0;  // for jobs that ran already
 };
 
 struct NodeView {
@@ -64,18 +74,29 @@ struct NodeView {
   std::string version;
   ConnectionId connection = 0;  // 0: not attached
   Duration since{0};            // attached or detached
+  Labels labels;
 };
 
 struct JobView {
   JobState state = JobState::kForming;
   EpochInfo epoch;  // while forming: the members that have joined so far
   std::vector<Rank> missing_ranks;
+  std::vector<RowMeasured> measured;  // of epoch.tuning, in no order; ops since it was published
   std::string reason;
   Duration since{0};  // in this state
 };
 
+struct LinkView {
+  std::string a;
+  std::string b;
+  collective::LinkModel model;
+  std::uint32_t samples = 0;
+  Duration since{0};
+};
+
 struct Snapshot {
   std::vector<NodeView> nodes;
+  std::vector<LinkView> links;
   std::vector<JobView> jobs;
   MembershipCounters counters;
 };
@@ -100,6 +121,7 @@ class Membership {
     std::string version;
     ConnectionId connection = 0;
     TimePoint since;
+    Labels labels;
   };
 
   // A run that is over: what to tell an agent that still believes in it.
@@ -121,6 +143,9 @@ class Membership {
   void On(const RankJoins& event);
   void On(const RankLeaves& event);
   void On(const FailureReported& event);
+  void On(const LinkMeasured& event);
+  void On(const LinksWanted& event);
+  void On(const RowsMeasured& event);
 
   // Agents (membership.cc).
   std::optional<std::string> RefusalOf(const AgentAttached& event) const;
@@ -146,6 +171,17 @@ class Membership {
   void ForgetIfEnded(Jobs::iterator job);
   void Remember(JobToken token, EndedRun run);
 
+  // Links and what follows from them (tuning.cc).
+  void Progress();  // after every event: probes that can begin, jobs that need not wait any more
+  bool WaitsForLinks(const Job& job) const;
+  std::map<std::string, Labels> LabelsOf(const Job& job) const;
+  collective::TuningTable TableFor(const Job& job,
+                                   std::optional<collective::MeasuredLinks> links) const;
+  void Retune(Job& job, const std::string& why);
+  void Learn(Job& job, const collective::TuningRow& row, double ratio);
+  void Recall(Job& job) const;
+  void Unlearn(const std::string& node);
+
   // What agents that attach tell about jobs (adoption.cc).
   void Reconcile(const AgentAttached& event);
   void Adopt(const EpochInfo& claim, const AgentAttached& event);
@@ -164,6 +200,10 @@ class Membership {
   std::vector<HeldJoin> held_;
   std::map<JobToken, EndedRun> ended_;
   std::deque<JobToken> ended_order_;  // oldest first
+  LinkTable links_;
+  // What jobs on the same nodes learned, for those that come.
+  std::map<std::set<std::string>, std::vector<collective::Correction>> learned_;
+  Survey survey_;
   MembershipCounters counters_;
 
   // Of the event in progress.

@@ -84,11 +84,49 @@ Event AttachedEvent(const v1::AgentHello& hello, ConnectionId connection) {
                       .data_endpoint = Cut(hello.data_endpoint()),
                       .version = Cut(hello.version()),
                       .protocol = hello.protocol(),
-                      .epochs = {}};
+                      .epochs = {},
+                      .labels = {}};
   for (const v1::Epoch& epoch : hello.epochs()) {
     event.epochs.push_back(EpochOf(epoch));
   }
+  for (const v1::Label& label : hello.labels()) {
+    event.labels.emplace_back(Cut(label.key()), Cut(label.value()));
+  }
   return event;
+}
+
+Event MeasuredEvent(const v1::LinkMeasured& link, ConnectionId connection) {
+  return LinkMeasured{.connection = connection,
+                      .id = link.id(),
+                      .result = link.result() == "ok"     ? Survey::Result::kOk
+                                : link.result() == "busy" ? Survey::Result::kBusy
+                                                          : Survey::Result::kFailed,
+                      .link = {.latency_seconds = link.latency_seconds(),
+                               .bytes_per_second = link.bytes_per_second(),
+                               .message_seconds = link.message_seconds()},
+                      .samples = link.samples()};
+}
+
+Event RowsEvent(const v1::RowsMeasured& rows, ConnectionId connection) {
+  RowsMeasured event{.connection = connection,
+                     .job = rows.job(),
+                     .token = JobToken(rows.token()),
+                     .version = rows.version(),
+                     .rows = {}};
+  for (const v1::RowMeasured& row : rows.rows()) {
+    event.rows.push_back({.row = row.row(), .ops = row.ops(), .ratio = row.ratio()});
+  }
+  return event;
+}
+
+void FillLink(const LinkView& link, v1::LinkStatus& out) {
+  out.set_node_a(link.a);
+  out.set_node_b(link.b);
+  out.set_latency_seconds(link.model.latency_seconds);
+  out.set_bytes_per_second(link.model.bytes_per_second);
+  out.set_message_seconds(link.model.message_seconds);
+  out.set_samples(link.samples);
+  out.set_since_seconds(SecondsOf(link.since));
 }
 
 struct Fillers {
@@ -125,6 +163,15 @@ struct Fillers {
     message.mutable_tuning()->set_job(action.job);
     message.mutable_tuning()->set_token(action.token.value());
     FillTuning(action.tuning, *message.mutable_tuning()->mutable_tuning());
+    return Outgoing{.connection = action.connection};
+  }
+
+  std::optional<Outgoing> operator()(const SendProbe& action) const {
+    message.mutable_probe()->set_id(action.id);
+    message.mutable_probe()->set_node(action.peer.node);
+    message.mutable_probe()->set_incarnation(action.peer.incarnation);
+    message.mutable_probe()->set_data_address(action.peer.data_address);
+    message.mutable_probe()->set_measures(action.measures);
     return Outgoing{.connection = action.connection};
   }
 
@@ -165,6 +212,10 @@ std::optional<Event> ToEvent(const v1::AgentMessage& message, ConnectionId conne
                              .epoch = Epoch(message.failure().epoch()),
                              .text = Cut(message.failure().text()),
                              .culprits = Cut(message.failure().culprits())};
+    case v1::AgentMessage::kLink:
+      return MeasuredEvent(message.link(), connection);
+    case v1::AgentMessage::kRows:
+      return RowsEvent(message.rows(), connection);
     case v1::AgentMessage::kReport:
     case v1::AgentMessage::MESSAGE_NOT_SET:
       break;
@@ -188,6 +239,14 @@ void FillStatus(const Snapshot& snapshot, v1::Status& status) {
     out.set_version(node.version);
     out.set_attached(node.connection != 0);
     out.set_since_seconds(SecondsOf(node.since));
+    for (const auto& [key, value] : node.labels) {
+      v1::Label& label = *out.add_labels();
+      label.set_key(key);
+      label.set_value(value);
+    }
+  }
+  for (const LinkView& link : snapshot.links) {
+    FillLink(link, *status.add_links());
   }
   for (const JobView& job : snapshot.jobs) {
     v1::JobStatus& out = *status.add_jobs();
@@ -202,6 +261,14 @@ void FillStatus(const Snapshot& snapshot, v1::Status& status) {
     }
     for (Rank rank : job.missing_ranks) {
       out.add_missing_ranks(rank.value());
+    }
+    FillLevels(job.epoch.levels, out);
+    FillTuning(job.epoch.tuning, *out.mutable_tuning());
+    for (const RowMeasured& measured : job.measured) {
+      v1::RowMeasured& row = *out.add_measured();
+      row.set_row(measured.row);
+      row.set_ops(measured.ops);
+      row.set_ratio(measured.ratio);
     }
   }
 }

@@ -50,6 +50,26 @@ MetricFamily Refusals(const MembershipCounters& counters) {
            MetricType::Counter, static_cast<double>(counters.joins_refused), {{"kind", "join"}})}};
 }
 
+// Of rows that were measured; a job has tens of them, and they go with it.
+MetricFamily RowRatios(const Snapshot& snapshot) {
+  MetricFamily family{"maypole_coordinator_row_time_ratio",
+                      "Time of ops over the time that their row of the tuning table predicts",
+                      MetricType::Gauge,
+                      {}};
+  for (const JobView& job : snapshot.jobs) {
+    for (const RowMeasured& measured : job.measured) {
+      const collective::TuningRow& row = job.epoch.tuning.rows.at(measured.row);
+      family.metric.push_back(Point(MetricType::Gauge,
+                                    measured.ratio,
+                                    {{"job", job.epoch.job},
+                                     {"op", std::string(Name(row.collective))},
+                                     {"algorithm", std::string(Name(row.algorithm))},
+                                     {"from_bytes", std::to_string(row.bytes_begin)}}));
+    }
+  }
+  return family;
+}
+
 class Collector final : public prometheus::Collectable {
  public:
   Collector(std::string version, std::function<Snapshot()> snapshot)
@@ -83,6 +103,17 @@ class Collector final : public prometheus::Collectable {
                     "Running jobs taken over from agents that attached",
                     counters.jobs_adopted),
             counter("jobs_failed_total", "Jobs that failed since the start", counters.jobs_failed),
+            Family("links",
+                   "Links between nodes that are measured",
+                   MetricType::Gauge,
+                   static_cast<double>(snapshot.links.size())),
+            counter("links_measured_total",
+                    "Times that a link was measured since the start",
+                    counters.links_measured),
+            counter("tables_published_total",
+                    "Tuning tables sent to jobs that ran already",
+                    counters.tables_published),
+            RowRatios(snapshot),
             Refusals(counters)};
   }
 

@@ -74,14 +74,13 @@ LinkModel WorstOf(const std::vector<LinkModel>& links) {
 }
 
 // Empty if fewer than half of the pairs are measured; the others are taken to be typical.
-std::optional<LinkMatrix> MatrixOf(const std::vector<PlannedMember>& members,
-                                   const LinkTable& links) {
-  LinkMatrix matrix(members.size());
+std::optional<LinkMatrix> MatrixOf(const std::vector<std::string>& nodes, const LinkTable& links) {
+  LinkMatrix matrix(nodes.size());
   std::vector<LinkModel> known;
   std::vector<std::pair<std::size_t, std::size_t>> unknown;
-  for (std::size_t a = 0; a < members.size(); ++a) {
-    for (std::size_t b = a + 1; b < members.size(); ++b) {
-      if (const LinkCost* cost = links.Find(members[a].node, members[b].node)) {
+  for (std::size_t a = 0; a < nodes.size(); ++a) {
+    for (std::size_t b = a + 1; b < nodes.size(); ++b) {
+      if (const LinkCost* cost = links.Find(nodes[a], nodes[b])) {
         matrix.Set(a, b, cost->model);
         known.push_back(cost->model);
       } else {
@@ -123,7 +122,26 @@ std::vector<collective::Level> LevelsOf(const Order& order, const std::vector<Gr
   return levels;
 }
 
-// How many levels lie between two nodes: 0 inside an innermost group.
+// The group of each member at each level but the last.
+std::vector<Grouping> GroupingsOf(std::size_t members,
+                                  const std::vector<collective::Level>& levels) {
+  std::vector<Grouping> groupings;
+  Grouping below(members);  // each member alone
+  std::iota(below.begin(), below.end(), std::uint32_t{0});
+  for (std::size_t level = 0; level + 1 < levels.size(); ++level) {
+    Grouping group_of_group;
+    for (std::uint32_t group = 0; group < levels[level].groups.size(); ++group) {
+      group_of_group.insert(group_of_group.end(), levels[level].groups[group], group);
+    }
+    for (std::uint32_t& group : below) {
+      group = group_of_group[group];
+    }
+    groupings.push_back(below);
+  }
+  return groupings;
+}
+
+// How many levels lie between two members: 0 inside an innermost group.
 std::size_t Distance(const std::vector<Grouping>& groups, std::size_t a, std::size_t b) {
   std::size_t distance = 0;
   while (distance < groups.size() && groups[distance][a] != groups[distance][b]) {
@@ -132,38 +150,21 @@ std::size_t Distance(const std::vector<Grouping>& groups, std::size_t a, std::si
   return distance;
 }
 
-std::vector<LevelModel> ModelsOf(const LinkMatrix& links,
-                                 const std::vector<Grouping>& groups,
-                                 std::vector<collective::Level>& levels) {
-  if (levels.empty()) {
-    return {};
-  }
-  std::vector<std::vector<LinkModel>> by_level(levels.size());
-  for (std::size_t a = 0; a < links.size(); ++a) {
-    for (std::size_t b = a + 1; b < links.size(); ++b) {
-      by_level[Distance(groups, a, b)].push_back(links.at(a, b));
+Algorithm FastestFor(const LevelModel& level) {
+  Algorithm fastest = Algorithm::kRing;
+  double least = 0;
+  for (const Algorithm algorithm : {Algorithm::kRing,
+                                    Algorithm::kHalvingDoubling,
+                                    Algorithm::kDoubleTree,
+                                    Algorithm::kDirect}) {
+    const double seconds =
+        PredictAllReduce(algorithm, kLevelBytes, level.members, level.link).seconds;
+    if (least == 0 || seconds < least * (1 - collective::kTie)) {
+      least = seconds;
+      fastest = algorithm;
     }
   }
-  std::vector<LevelModel> models;
-  for (std::size_t i = 0; i < levels.size(); ++i) {
-    LevelModel model{.members = *std::max_element(levels[i].groups.begin(), levels[i].groups.end()),
-                     .link = WorstOf(by_level[i])};
-    double fastest = 0;
-    for (const Algorithm algorithm : {Algorithm::kRing,
-                                      Algorithm::kHalvingDoubling,
-                                      Algorithm::kDoubleTree,
-                                      Algorithm::kDirect}) {
-      const double seconds =
-          PredictAllReduce(algorithm, kLevelBytes, model.members, model.link).seconds;
-      if (fastest == 0 || seconds < fastest * (1 - collective::kTie)) {
-        fastest = seconds;
-        model.algorithm = algorithm;
-      }
-    }
-    levels[i].algorithm = model.algorithm;
-    models.push_back(model);
-  }
-  return models;
+  return fastest;
 }
 
 // ---- reasons
@@ -187,16 +188,48 @@ std::string Percent(double share) {
 
 }  // namespace
 
+std::optional<collective::MeasuredLinks> CostsOf(const std::vector<std::string>& ring,
+                                                 const std::vector<collective::Level>& levels,
+                                                 const LinkTable& links) {
+  const std::optional<LinkMatrix> matrix = MatrixOf(ring, links);
+  if (!matrix) {
+    return std::nullopt;
+  }
+  const std::vector<Grouping> groups = GroupingsOf(ring.size(), levels);
+  std::vector<LinkModel> neighbours;
+  std::vector<LinkModel> all;
+  std::vector<std::vector<LinkModel>> by_level(levels.size());
+  for (std::size_t a = 0; a < ring.size(); ++a) {
+    neighbours.push_back(matrix->at(a, (a + 1) % ring.size()));
+    for (std::size_t b = a + 1; b < ring.size(); ++b) {
+      all.push_back(matrix->at(a, b));
+      if (!levels.empty()) {
+        by_level[Distance(groups, a, b)].push_back(matrix->at(a, b));
+      }
+    }
+  }
+  collective::MeasuredLinks costs{.ring = WorstOf(neighbours), .any = WorstOf(all), .levels = {}};
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    costs.levels.push_back(
+        {.members = *std::max_element(levels[i].groups.begin(), levels[i].groups.end()),
+         .algorithm = levels[i].algorithm,
+         .link = WorstOf(by_level[i])});
+  }
+  return costs;
+}
+
 Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank,
                       const LinkTable& links,
                       const std::map<std::string, Labels>& labels) {
   const std::vector<PlannedMember> members = ByRank(node_of_rank);
-  const std::optional<LinkMatrix> matrix = MatrixOf(members, links);
   std::vector<Labels> labels_of;
+  std::vector<std::string> nodes;
   for (const PlannedMember& member : members) {
+    nodes.push_back(member.node);
     const auto found = labels.find(member.node);
     labels_of.push_back(found == labels.end() ? Labels() : found->second);
   }
+  const std::optional<LinkMatrix> matrix = MatrixOf(nodes, links);
   Groups groups = GroupsByLabels(labels_of);
   if (groups.levels.empty() && matrix) {
     groups = GroupsByCost(*matrix);
@@ -237,18 +270,16 @@ Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank,
   if (!groups.reason.empty()) {
     topology.reason += "; " + groups.reason;
   }
-  if (matrix) {
-    std::vector<LinkModel> neighbours;
-    std::vector<LinkModel> all;
-    for (std::size_t a = 0; a < order.size(); ++a) {
-      neighbours.push_back(matrix->at(order[a], order[(a + 1) % order.size()]));
-      for (std::size_t b = 0; b < a; ++b) {
-        all.push_back(matrix->at(a, b));
-      }
+  std::vector<std::string> ring;
+  for (const PlannedMember& member : topology.ring) {
+    ring.push_back(member.node);
+  }
+  topology.links = CostsOf(ring, topology.levels, links);
+  if (topology.links) {
+    for (std::size_t i = 0; i < topology.levels.size(); ++i) {
+      LevelModel& model = topology.links->levels[i];
+      topology.levels[i].algorithm = model.algorithm = FastestFor(model);
     }
-    topology.links = {.ring = WorstOf(neighbours),
-                      .any = WorstOf(all),
-                      .levels = ModelsOf(*matrix, groups.levels, topology.levels)};
   }
   return topology;
 }

@@ -17,12 +17,10 @@
 #include "collective/schedule.h"
 #include "collective/tuning.h"
 #include "common/ids.h"
+#include "server/labels.h"
 #include "server/links.h"
 
 namespace maypole::server {
-
-// As given to the agent, outermost first: zone=a,rack=b.
-using Labels = std::vector<std::pair<std::string, std::string>>;
 
 struct PlannedMember {
   std::string node;
@@ -37,6 +35,12 @@ struct Topology {
   std::optional<collective::MeasuredLinks> links;  // of this ring, if enough are measured
   std::string reason;                              // one sentence for each decision
 };
+
+// What the links of a ring that stands cost, by its levels; empty if fewer than half of the pairs
+// are measured.
+std::optional<collective::MeasuredLinks> CostsOf(const std::vector<std::string>& ring,
+                                                 const std::vector<collective::Level>& levels,
+                                                 const LinkTable& links);
 
 Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank,
                       const LinkTable& links = {},

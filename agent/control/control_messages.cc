@@ -177,6 +177,31 @@ struct Fillers {
     message.set_text(Clean(failure.text));
     message.set_culprits(Clean(failure.culprits));
   }
+
+  void operator()(const RowsMeasured& measured) const {
+    v1::RowsMeasured& message = *out.mutable_rows();
+    message.set_job(Clean(measured.job));
+    message.set_token(measured.token.value());
+    message.set_version(measured.version);
+    for (const RowMeasured& row : measured.rows) {
+      v1::RowMeasured& filled = *message.add_rows();
+      filled.set_row(row.row);
+      filled.set_ops(row.ops);
+      filled.set_ratio(row.ratio);
+    }
+  }
+
+  void operator()(const LinkMeasured& measured) const {
+    v1::LinkMeasured& message = *out.mutable_link();
+    message.set_id(measured.id);
+    message.set_result(measured.result == LinkMeasured::Result::kOk     ? "ok"
+                       : measured.result == LinkMeasured::Result::kBusy ? "busy"
+                                                                        : "failed");
+    message.set_latency_seconds(measured.link.latency_seconds);
+    message.set_bytes_per_second(measured.link.bytes_per_second);
+    message.set_message_seconds(measured.link.message_seconds);
+    message.set_samples(measured.samples);
+  }
 };
 
 }  // namespace
@@ -192,6 +217,11 @@ v1::AgentMessage HelloMessage(const CoordinatorClientOptions& options,
   hello.set_data_endpoint(Clean(options.data_endpoint));
   hello.set_version(Clean(options.version));
   hello.set_protocol(kControlProtocol);
+  for (const auto& [key, value] : options.labels) {
+    v1::Label& label = *hello.add_labels();
+    label.set_key(Clean(key));
+    label.set_value(Clean(value));
+  }
   for (const EpochInfo& epoch : epochs) {
     Fill(epoch, *hello.add_epochs());
   }
@@ -251,6 +281,14 @@ absl::StatusOr<ControlEvent> ToEvent(const v1::CoordinatorMessage& message,
                                         .token = JobToken(message.tuning().token()),
                                         .tuning = *std::move(tuning)});
     }
+    case v1::CoordinatorMessage::kProbe:
+      return ControlEvent(ProbeLink{.id = message.probe().id(),
+                                    .peer = {.node = message.probe().node(),
+                                             .incarnation = message.probe().incarnation(),
+                                             .host = {},
+                                             .data_address = message.probe().data_address(),
+                                             .ranks = {}},
+                                    .measures = message.probe().measures()});
     case v1::CoordinatorMessage::kJobFailed:
       return ControlEvent(JobFailed{.job = message.job_failed().job(),
                                     .token = JobToken(message.job_failed().token()),

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/engine/events.h"
@@ -21,6 +22,7 @@ struct CoordinatorClientOptions {
   std::string data_address;   // transport address, opaque
   std::string data_endpoint;  // for people
   std::string version;
+  std::vector<std::pair<std::string, std::string>> labels;  // zone=a,rack=b: outermost first
 };
 
 // What the agent has to tell about itself, once a second.

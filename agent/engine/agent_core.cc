@@ -20,7 +20,8 @@ AgentCore::AgentCore(CoreOptions options, Memory& memory)
     : options_(std::move(options)),
       memory_(memory),
       peers_(options_.window_bytes, options_.lease),
-      plans_(options_.plan_steps_max) {}
+      plans_(options_.plan_steps_max),
+      prober_(peers_, memory_, actions_) {}
 
 std::vector<Action> AgentCore::TakeActions() {
   return std::exchange(actions_, {});
@@ -34,7 +35,7 @@ std::size_t AgentCore::OpsInFlight() const {
   return count;
 }
 
-bool AgentCore::Busy() const {
+bool AgentCore::OpsLive() const {
   return std::any_of(
       jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->HasLiveOps(); });
 }
@@ -134,6 +135,7 @@ void AgentCore::OnControl(ControlEvent event, TimePoint now) {
                      ++epochs_version_;
                    }
                  },
+                 [&](ProbeLink& request) { prober_.OnRequest(request, now); },
                  [&](JoinRefused& refusal) { OnJoinRefused(refusal); },
                  [&](JobFailed& failed) {
                    const auto job = jobs_.find(failed.token);
@@ -277,6 +279,7 @@ void AgentCore::OnTransport(const TransportEvent& event, TimePoint now) {
       break;
     case TransportEvent::Kind::kSendDone:
       peers_.OnSendDone(event.token, actions_);
+      prober_.OnSendDone(event.token);
       OnTokenDone(event.token, event.ok, now);
       break;
     case TransportEvent::Kind::kReceiveDone:
@@ -290,6 +293,10 @@ void AgentCore::OnTransport(const TransportEvent& event, TimePoint now) {
 }
 
 void AgentCore::OnFrame(const TransportEvent& event, TimePoint now) {
+  if (event.header.kind == FrameKind::kProbe || event.header.kind == FrameKind::kProbeEcho) {
+    prober_.OnFrame(event.header, event.arrival, OpsLive(), now);
+    return;
+  }
   const JobToken token(event.header.token);
   const auto job = jobs_.find(token);
   if (job != jobs_.end()) {
@@ -322,6 +329,7 @@ void AgentCore::OnTokenDone(std::uint64_t token, bool ok, TimePoint now) {
 
 void AgentCore::LosePeer(PeerId peer, const std::string& text, TimePoint now) {
   peers_.Lose(peer, actions_);
+  prober_.OnPeerLost(peer);
   for (const JobToken token : Tokens()) {
     jobs_.at(token)->OnPeerLost(peer, text, now);
   }
@@ -351,8 +359,9 @@ void AgentCore::OnTick(TimePoint now) {
     }
   }
   for (const PeerId peer : peers_.Expire(now)) {
-    if (std::none_of(
-            jobs_.begin(), jobs_.end(), [&](const auto& job) { return job.second->Needs(peer); })) {
+    if (!prober_.Needs(peer) && std::none_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+          return job.second->Needs(peer);
+        })) {
       peers_.Heard(peer, now);  // its ranks left in peace, so it has nothing to say any more
       continue;
     }
@@ -361,6 +370,7 @@ void AgentCore::OnTick(TimePoint now) {
   for (const JobToken token : Tokens()) {
     jobs_.at(token)->OnTick(now);
   }
+  prober_.OnTick(now);
   while (!unknown_.empty() && unknown_.front().expires <= now) {
     if (unknown_.front().header.payload_bytes > 0) {
       actions_.emplace_back(DropPayload{unknown_.front().arrival});
@@ -397,6 +407,9 @@ void AgentCore::Tidy(TimePoint now) {
     actions_.emplace_back(ReleaseSession{id});
     return true;
   });
+  if (prober_.measuring() && OpsLive()) {
+    prober_.OnOpsLive();
+  }
   Schedule(now);
 }
 
@@ -411,6 +424,7 @@ void AgentCore::Schedule(TimePoint now) {
   } else {
     next_tick_ = kNever;
   }
+  next_tick_ = std::min(next_tick_, prober_.NextTick());
 }
 
 }  // namespace maypole::agent

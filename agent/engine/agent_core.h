@@ -16,6 +16,7 @@
 
 #include "agent/engine/events.h"
 #include "agent/engine/job.h"
+#include "agent/engine/prober.h"
 
 namespace maypole::agent {
 
@@ -42,8 +43,9 @@ class AgentCore {
 
   std::vector<Action> TakeActions();
 
-  // An op is collecting or running: the loop may spin for a moment.
-  bool Busy() const;
+  // An op is collecting or running, or a link is being measured: the loop may spin for a moment.
+  bool Busy() const { return OpsLive() || prober_.unsettled(); }
+
   std::size_t OpsInFlight() const;
   std::vector<WaitingReport> Waiting(TimePoint now) const;
   // What a restarted coordinator has to be told.
@@ -81,6 +83,7 @@ class AgentCore {
   void OnFrame(const TransportEvent& event, TimePoint now);
   void OnTokenDone(std::uint64_t token, bool ok, TimePoint now);
   void LosePeer(PeerId peer, const std::string& text, TimePoint now);
+  bool OpsLive() const;
   void Tidy(TimePoint now);
   void Schedule(TimePoint now);
   std::vector<JobToken> Tokens() const;
@@ -90,6 +93,7 @@ class AgentCore {
   PeerTable peers_;
   PlanCache plans_;
   std::vector<Action> actions_;
+  Prober prober_;
   ExecutionTable executions_;
   std::uint64_t next_order_ = 1;
   std::map<SessionId, Session> sessions_;

@@ -132,8 +132,16 @@ struct CoordinatorLink {
   std::string text;
 };
 
+// Measure the link to `peer`, or answer its probes. `id` is known to the two alone, as a job's token
+// to its members.
+struct ProbeLink {
+  std::uint64_t id = 0;
+  EpochMember peer;  // without ranks
+  bool measures = false;
+};
+
 using ControlEvent =
-    std::variant<EpochInfo, TuningChanged, JoinRefused, JobFailed, AgentRefused, CoordinatorLink>;
+    std::variant<EpochInfo, TuningChanged, ProbeLink, JoinRefused, JobFailed, AgentRefused, CoordinatorLink>;
 
 // ---- core -> coordinator
 
@@ -160,7 +168,32 @@ struct FailureReport {
   std::string culprits;
 };
 
-using ControlMessage = std::variant<JoinRank, LeaveRank, FailureReport>;
+// How a ProbeLink with `measures` ended.
+struct LinkMeasured {
+  // kBusy: an op is in flight on one of the two. kFailed: no answer.
+  enum class Result : std::uint8_t { kOk, kBusy, kFailed };
+  std::uint64_t id = 0;
+  Result result = Result::kOk;
+  collective::LinkModel link;  // if kOk
+  std::uint32_t samples = 0;
+};
+
+struct RowMeasured {
+  std::uint32_t row = 0;  // of the table
+  std::uint32_t ops = 0;  // since the last report
+  double ratio = 0;       // median of time over predicted time
+};
+
+// Told by the first member of a job, now and then.
+struct RowsMeasured {
+  std::string job;
+  JobToken token{0};
+  std::uint32_t version = 0;  // of the table
+  std::vector<RowMeasured> rows;
+};
+
+using ControlMessage =
+    std::variant<JoinRank, LeaveRank, FailureReport, LinkMeasured, RowsMeasured>;
 
 // ---- core -> shell
 

@@ -38,6 +38,12 @@ class ExecutionTable {
 
   void Remove(std::uint64_t first_token) { owners_.erase(first_token >> Execution::kTokenBits); }
 
+  // Nothing else runs, and nothing was begun since: `first_token`'s execution had the agent to
+  // itself if this is so when it begins and when it ends.
+  bool IsAlone(std::uint64_t first_token) const {
+    return owners_.size() == 1 && last_serial_ == first_token >> Execution::kTokenBits;
+  }
+
   // Null for a token of the shell, and of an execution that has ended.
   const Owner* Find(std::uint64_t token) const {
     const auto owner = owners_.find(token >> Execution::kTokenBits);

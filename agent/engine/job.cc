@@ -10,6 +10,8 @@
 namespace maypole::agent {
 namespace {
 
+constexpr Duration kRatiosEvery = std::chrono::milliseconds(250);
+
 std::shared_ptr<const collective::Placement> PlacementOf(const EpochInfo& epoch) {
   collective::Placement placement(epoch.world_size);
   for (std::uint32_t member = 0; member < epoch.members.size(); ++member) {
@@ -208,7 +210,19 @@ bool Job::Tune(collective::TuningTable tuning) {
     return false;
   }
   epoch_.tuning = std::move(tuning);
+  ratios_.Clear();
   return true;
+}
+
+void Job::TellRatios(TimePoint now) {
+  if (now < next_ratios_) {
+    return;
+  }
+  next_ratios_ = now + kRatiosEvery;
+  if (std::vector<RowMeasured> rows = ratios_.Take(); !rows.empty()) {
+    context_.actions.emplace_back(TellCoordinator{
+        RowsMeasured{epoch_.job, epoch_.token, epoch_.tuning.version, std::move(rows)}});
+  }
 }
 
 collective::Choice Job::ChoiceFor(const Submission& submission) const {
@@ -252,6 +266,16 @@ Announce Job::MakeAnnounce(const Op& op) const {
 
 void Job::AnnounceOwn(const OpKey& key, Op& op) {
   op.announces[self_.value()] = MakeAnnounce(op);
+  if (self_ == Member(0)) {
+    const collective::TuningRow* row =
+        ChoiceFor(**std::find_if(op.local.begin(), op.local.end(), [](const auto& s) {
+          return s.has_value();
+        })).row;
+    op.row = row == nullptr
+                 ? std::nullopt
+                 : std::optional(static_cast<std::size_t>(row - epoch_.tuning.rows.data()));
+    op.row_of = epoch_.tuning.version;
+  }
   ToMembersOf(op, Header(FrameKind::kAnnounce, key), EncodeAnnounce(*op.announces[self_.value()]));
 }
 
@@ -320,6 +344,7 @@ void Job::Settle(const OpKey& key, TimePoint now) {
     if (!op.execution->Succeeded()) {
       return;
     }
+    Compare(op, now);
     CompleteLocals(op, {}, now);
   } else if (op.failure && !op.completed) {
     if (op.execution && !op.execution->Restored()) {

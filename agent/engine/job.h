@@ -28,6 +28,7 @@
 #include "agent/engine/matching.h"
 #include "agent/engine/peer_table.h"
 #include "agent/engine/plan_cache.h"
+#include "agent/engine/row_ratios.h"
 #include "agent/memory/memory.h"
 #include "collective/select.h"
 
@@ -152,7 +153,10 @@ class Job {
     std::size_t news_sent = 0;  // local ranks in the last partial announce
     bool stall_reported = false;
     std::unique_ptr<Execution> execution;
-    std::uint64_t first_token = 0;  // of the execution
+    std::uint64_t first_token = 0;   // of the execution
+    bool alone = false;              // nothing else ran here when it started
+    std::optional<std::size_t> row;  // of the tuning table of version row_of, if it predicts
+    std::uint32_t row_of = 0;
     std::optional<SharedResult> shared;
     std::optional<Outcome> failure;
     bool completed = false;  // the sessions have been told
@@ -179,6 +183,9 @@ class Job {
   void TryStart(const OpKey& key, TimePoint now);
   // Of those that take part, once the announces of all are here: the op is run as it says.
   static std::size_t FirstMember(const Op& op);
+  // Compares what an op took with its row's prediction; only where this member decides for all.
+  void Compare(const Op& op, TimePoint now);
+  void TellRatios(TimePoint now);
   // Why the members cannot run what the first of them chose; the same on all of them.
   std::optional<Outcome> ChoiceProblem(const OpKey& key, const Op& op) const;
   void Start(const OpKey& key, Op& op, TimePoint now);
@@ -229,6 +236,8 @@ class Job {
   std::map<Rank, std::string> departure_reasons_;
   std::optional<Outcome> failure_;
   std::map<std::pair<SessionId, std::uint32_t>, std::shared_ptr<SharedResult>> shared_results_;
+  RowRatios ratios_;
+  TimePoint next_ratios_{};
 };
 
 }  // namespace maypole::agent

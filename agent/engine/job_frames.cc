@@ -37,6 +37,8 @@ void Job::OnFrame(const FrameHeader& header,
     case FrameKind::kHello:
     case FrameKind::kHeartbeat:
     case FrameKind::kData:
+    case FrameKind::kProbe:  // not a job's
+    case FrameKind::kProbeEcho:
       break;
   }
   Drop(header, arrival);

@@ -165,6 +165,7 @@ void Job::FailDeparted(const OpKey& key, TimePoint now) {
 // ---- time
 
 void Job::OnTick(TimePoint now) {
+  TellRatios(now);
   for (const OpKey& key : KeysOf(ops_)) {
     Op& op = ops_.at(key);
     if (op.failure) {

@@ -135,6 +135,7 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
   }
   op.started = now;
   op.first_token = first_token;
+  op.alone = context_.executions.IsAlone(first_token);
   op.execution = std::move(execution);
   for (const ParkedFrame& frame : std::exchange(op.parked, {})) {
     op.execution->OnArrival(Member(frame.header.sender), frame.header.ordinal, frame.payload, out);
@@ -186,6 +187,19 @@ std::optional<ExecutionSpec> Job::MakeSpec(Op& op) {
     spec.shared_result = op.shared->view;
   }
   return spec;
+}
+
+void Job::Compare(const Op& op, TimePoint now) {
+  if (!op.row || !op.alone || op.row_of != epoch_.tuning.version ||
+      !context_.executions.IsAlone(op.first_token)) {
+    return;
+  }
+  const Submission& first = AnyOf(op.local);
+  const double predicted =
+      epoch_.tuning.rows[*op.row].SecondsFor(first.elements * SizeOf(first.dtype));
+  if (predicted > 0) {
+    ratios_.Add(*op.row, std::chrono::duration<double>(now - op.started).count() / predicted);
+  }
 }
 
 }  // namespace maypole::agent

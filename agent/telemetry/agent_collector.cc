@@ -188,6 +188,9 @@ class Collector final : public prometheus::Collectable {
                     s.received_bytes),
         ByDirection(
             "wire_frames_total", "Frames at the transport", s.sent_frames, s.received_frames),
+        Counter("probe_bytes_total",
+                "Bytes of measurements of links, in both directions",
+                Value(s.probe_bytes)),
         Counter("refused_frames_total",
                 "Arrived bytes that were no frame of this release",
                 Value(s.refused_frames)),

@@ -96,6 +96,7 @@ class AgentStats {
   Counter sent_frames{0};
   Counter received_frames{0};
   Counter refused_frames{0};
+  Counter probe_bytes{0};  // of both directions
   Counter ops_in_flight{0};
   Counter sessions{0};
   Counter segment_bytes{0};

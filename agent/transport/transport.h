@@ -49,12 +49,13 @@ struct TransportEvent {
   std::string text;       // kPeerLost: what the transport saw
 };
 
-// Bytes counted at the transport (headers included), not computed from a formula.
+// Bytes counted at the transport (headers included), not computed from a formula. Probes of links are counted apart.
 struct TransportCounters {
   std::uint64_t sent_bytes = 0;
   std::uint64_t received_bytes = 0;
   std::uint64_t sent_frames = 0;
   std::uint64_t received_frames = 0;
+  std::uint64_t probe_bytes = 0;     // of both directions
   std::uint64_t refused_frames = 0;  // not a frame of this version
 };
 

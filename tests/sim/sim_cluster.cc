@@ -97,7 +97,9 @@ SimCluster::SimCluster(std::uint64_t seed, Options options)
         });
       },
       [this](const std::string& what) { Complain(what); });
-  coordinator_ = std::make_unique<SimCoordinator>(queue_, random_, coordinator_delay_);
+  probes_ = random_.Chance(0.5);
+  coordinator_ = std::make_unique<SimCoordinator>(
+      queue_, random_, coordinator_delay_, server::MembershipOptions{.probe_links = probes_});
   MakeNodes();
   MakeJobs();
 }
@@ -253,6 +255,11 @@ void SimCluster::Run() {
   // What is on the way settles; streams to the coordinator stay up.
   const TimePoint settled = queue_.now() + seconds(30);
   while (queue_.RunNext(settled)) {
+  }
+  // A link may be in the middle of being measured.
+  const TimePoint measured = settled + seconds(10);
+  const auto is_busy = [](const Node& node) { return !node.dead && node.core->Busy(); };
+  while (std::any_of(nodes_.begin(), nodes_.end(), is_busy) && queue_.RunNext(measured)) {
   }
   CheckEnd();
 }

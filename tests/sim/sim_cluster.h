@@ -179,6 +179,7 @@ class SimCluster {
   Regions regions_;
   agent::CoreOptions core_options_;
   Duration coordinator_delay_{};
+  bool probes_ = false;  // links are measured, and choose algorithms
   std::unique_ptr<SimNetwork> network_;
   std::unique_ptr<SimCoordinator> coordinator_;
   std::vector<Node> nodes_;

@@ -33,8 +33,7 @@ To Convert(const From& epoch) {
 
 void SimCoordinator::Start() {
   ++life_;
-  core_ = std::make_unique<server::Membership>(server::MembershipOptions{},
-                                               [this] { return random_.Next(); });
+  core_ = std::make_unique<server::Membership>(options_, [this] { return random_.Next(); });
   Tick(life_);
 }
 
@@ -126,6 +125,17 @@ void SimCoordinator::Tell(int id, const agent::ControlMessage& message) {
           [&](const agent::FailureReport& m) -> server::Event {
             return server::FailureReported{connection, m.job, m.token, m.epoch, m.text, m.culprits};
           },
+          [&](const agent::LinkMeasured& m) -> server::Event {
+            return server::LinkMeasured{
+                connection, m.id, static_cast<server::Survey::Result>(m.result), m.link, m.samples};
+          },
+          [&](const agent::RowsMeasured& m) -> server::Event {
+            server::RowsMeasured rows{connection, m.job, m.token, m.version, {}};
+            for (const agent::RowMeasured& row : m.rows) {
+              rows.rows.push_back({row.row, row.ops, row.ratio});
+            }
+            return rows;
+          },
       },
       message);
   stream.last_up = std::max(stream.last_up, queue_.now() + random_.Delay(Duration(1), delay_max_));
@@ -158,6 +168,16 @@ void SimCoordinator::Perform(const std::vector<server::Action>& actions) {
                    },
                    [&](const server::SendTuning& a) {
                      ToAgent(a.connection, agent::TuningChanged{a.job, a.token, a.tuning});
+                   },
+                   [&](const server::SendProbe& a) {
+                     ToAgent(a.connection,
+                             agent::ProbeLink{.id = a.id,
+                                              .peer = {a.peer.node,
+                                                       a.peer.incarnation,
+                                                       a.peer.host,
+                                                       a.peer.data_address,
+                                                       {}},
+                                              .measures = a.measures});
                    },
                    [&](const server::SendJobFailed& a) {
                      ToAgent(a.connection, agent::JobFailed{a.job, a.token, a.text, a.culprits});

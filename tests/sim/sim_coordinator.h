@@ -25,8 +25,11 @@ class SimCoordinator {
     std::function<void(agent::ControlEvent, server::ConnectionId)> deliver;
   };
 
-  SimCoordinator(EventQueue& queue, Random& random, Duration delay_max)
-      : queue_(queue), random_(random), delay_max_(delay_max) {}
+  SimCoordinator(EventQueue& queue,
+                 Random& random,
+                 Duration delay_max,
+                 server::MembershipOptions options)
+      : queue_(queue), random_(random), delay_max_(delay_max), options_(std::move(options)) {}
 
   void Start();
   void Kill();
@@ -60,6 +63,7 @@ class SimCoordinator {
   EventQueue& queue_;
   Random& random_;
   Duration delay_max_;
+  server::MembershipOptions options_;
   std::unique_ptr<server::Membership> core_;
   int life_ = 0;
   server::ConnectionId next_connection_ = 1;

@@ -184,6 +184,9 @@ std::vector<std::string> TestCluster::AgentCommand(std::uint32_t node) const {
                                       "--http-port",
                                       "0"};
   command.insert(command.end(), options_.agent_arguments.begin(), options_.agent_arguments.end());
+  if (node < options_.labels.size()) {
+    command.insert(command.end(), {"--labels", options_.labels[node]});
+  }
   return command;
 }
 

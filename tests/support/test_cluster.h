@@ -68,6 +68,7 @@ class DaemonProcess {
 struct ClusterOptions {
   std::uint32_t nodes = 1;
   std::vector<std::string> agent_arguments;
+  std::vector<std::string> labels;  // by node; of those that have any
   bool with_coordinator = true;
   bool use_namespaces = false;
   double bits_per_second = 0;  // of every link; needs namespaces

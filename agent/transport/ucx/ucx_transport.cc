@@ -25,6 +25,10 @@ constexpr int kPollRoundsMax = 16;
 constexpr int kShutdownRoundsMax = 100000;
 constexpr std::chrono::milliseconds kLastFramesLimit{100};
 
+bool IsProbe(const FrameHeader& header) {
+  return header.kind == FrameKind::kProbe || header.kind == FrameKind::kProbeEcho;
+}
+
 ucs_memory_type_t UcxMemoryType(MemoryKind kind) {
   switch (kind) {
     case MemoryKind::kHost:
@@ -307,7 +311,9 @@ void UcxTransport::Settle(Transfer* transfer, void* request) {
 }
 
 void UcxTransport::Finish(Transfer* transfer, bool ok) {
-  if (ok && transfer->kind == TransportEvent::Kind::kSendDone) {
+  if (ok && IsProbe(transfer->header)) {
+    counters_.probe_bytes += transfer->bytes;
+  } else if (ok && transfer->kind == TransportEvent::Kind::kSendDone) {
     ++counters_.sent_frames;
     counters_.sent_bytes += transfer->bytes;
   } else if (ok) {
@@ -326,8 +332,13 @@ void UcxTransport::Complete(TransportEvent::Kind kind, TransferToken token, bool
 
 // True if UCX shall keep `data` until Receive or Drop.
 bool UcxTransport::Accept(const FrameHeader& header, void* data, bool is_eager) {
-  ++counters_.received_frames;
-  counters_.received_bytes += sizeof(header) + (is_eager ? header.payload_bytes : 0);
+  const std::uint64_t bytes = sizeof(header) + (is_eager ? header.payload_bytes : 0);
+  if (IsProbe(header)) {
+    counters_.probe_bytes += bytes;
+  } else {
+    ++counters_.received_frames;
+    counters_.received_bytes += bytes;
+  }
   TransportEvent& event = pending_.emplace_back();
   event.kind = TransportEvent::Kind::kArrived;
   event.header = header;
