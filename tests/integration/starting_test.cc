@@ -122,6 +122,8 @@ TEST_F(StartingTest, BadFlagsAreRefusedWithNameAndValue) {
       {Agent({"--log-level", "loud"}), {"log-level", "loud"}},
       {Agent({"--no-such-flag", "1"}), {"--no-such-flag"}},
       {Agent({"--node", ""}), {"node"}},
+      {Agent({"--labels", "zone"}), {"labels", "zone", "KEY=VALUE"}},
+      {Agent({"--labels", "zone=a,zone=b"}), {"labels", "twice"}},
       {{PathOfBinary("maypole-coordinator"), "--agent-lease", "10ms"}, {"agent-lease", "10ms"}},
       {{PathOfBinary("maypole-coordinator"), "--world-size-max", "0"}, {"world-size-max", "0"}},
       {{PathOfBinary("maypole-coordinator"), "--port", "x"}, {"port", "x"}},
@@ -149,6 +151,18 @@ TEST_F(StartingTest, BadVariablesAreRefusedWithNameAndValue) {
   const EndedProcess ended = RunToEnd(Agent({}), {"MAYPOLE_REDUCE_THREADS=many"});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("MAYPOLE_REDUCE_THREADS"), HasSubstr("many")));
+}
+
+TEST_F(StartingTest, BadRulesAreRefusedWithFileLineAndValue) {
+  const std::string path = folder() + "/rules.toml";
+  std::ofstream(path) << "[[rule]]\ncollective = \"all_reduce\"\nalgorithm = \"ring\"\n"
+                         "from = \"25Gb\"\n";
+  const EndedProcess ended =
+      RunToEnd({PathOfBinary("maypole-coordinator"), "--tuning-rules", path});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("tuning-rules"), HasSubstr(path + ", line 4"), HasSubstr("25Gb")));
+  std::filesystem::remove(path);
 }
 
 TEST_F(StartingTest, BadConfigurationFilesAreRefusedWithTheirPath) {

@@ -1,0 +1,30 @@
+// The operator's rules for algorithms and slice sizes: a TOML file (docs/algorithms.md shows one).
+//
+//   [[rule]]
+//   collective = "all_reduce"
+//   from = "64KiB"           # the first size that it counts for; without it 0B
+//   below = "1MiB"           # the first that it does not; without it no limit
+//   algorithm = "tree"
+//   slice = "128KiB"         # optional
+//
+// The .cc is the only file that knows the TOML library.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collective/tuning.h"
+
+namespace maypole::server {
+
+// Errors: kInvalidArgument, with file, line, value and the allowed form: a file that is no TOML,
+// keys and names that do not exist, sizes without or with a wrong unit, ranges that are empty or
+// overlap. `name` of the file, for messages.
+absl::StatusOr<std::vector<collective::TuningRule>> ParseRules(const std::string& text,
+                                                               const std::string& name);
+
+// kNotFound if the file cannot be read.
+absl::StatusOr<std::vector<collective::TuningRule>> ReadRules(const std::string& path);
+
+}  // namespace maypole::server

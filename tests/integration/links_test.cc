@@ -1,0 +1,54 @@
+// Links that are measured, the tables that follow, and levels by labels.
+
+#include <gmock/gmock.h>
+
+#include "tests/support/integration_test.h"
+#include "tests/support/ops.h"
+#include "tests/support/process_facts.h"
+#include "tests/support/test_cluster.h"
+
+namespace maypole::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+class LinksTest : public IntegrationTest {};
+
+TEST_F(LinksTest, AreMeasuredAndChooseTheAlgorithm) {
+  TestCluster cluster({.nodes = 2});
+  std::vector<Session> sessions = cluster.ConnectAll();
+  // A job on a machine that is busy does not wait for them; then they come a little later.
+  EXPECT_TRUE(Eventually([&] {
+    const std::string status = cluster.StatusJson();
+    return status.find("\"node_b\": \"node-1\"") != std::string::npos &&
+           status.find("bytes among 2; instead: ") != std::string::npos;
+  })) << cluster.StatusJson();
+  const auto tensors = Tensors(sessions, 100'000);
+  EXPECT_THAT(AllReduceAll(sessions, tensors), Each("ok"));
+  EXPECT_THAT(tensors[0], Each(SumOfRanks(2)));
+}
+
+TEST_F(LinksTest, AHierarchyIsRefusedWithoutLevelsAndTheJobGoesOn) {
+  TestCluster cluster({.nodes = 2});
+  std::vector<Session> sessions = cluster.ConnectAll();
+  const auto tensors = Tensors(sessions, 100);
+  EXPECT_THAT(AllReduceAll(sessions, tensors, {.algorithm = MAYPOLE_HIERARCHICAL}),
+              Each(AllOf(HasSubstr("invalid argument"), HasSubstr("hierarchical needs levels"))));
+  EXPECT_THAT(AllReduceAll(sessions, tensors), Each("ok"));
+}
+
+TEST_F(LinksTest, LabelsGiveLevelsInWhichAHierarchyRuns) {
+  TestCluster cluster({.nodes = 4, .labels = {"rack=a", "rack=b", "rack=a", "rack=b"}});
+  std::vector<Session> sessions = cluster.ConnectAll();
+  EXPECT_THAT(cluster.StatusJson(), HasSubstr("groups by the agents' labels: rack"));
+  const auto tensors = Tensors(sessions, 300'001);
+  EXPECT_THAT(AllReduceAll(sessions, tensors, {.algorithm = MAYPOLE_HIERARCHICAL}), Each("ok"));
+  for (const auto& tensor : tensors) {
+    EXPECT_THAT(tensor, Each(SumOfRanks(4)));
+  }
+}
+
+}  // namespace
+}  // namespace maypole::test
