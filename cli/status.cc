@@ -23,6 +23,7 @@ struct StatusFlags {
   std::string coordinator = "127.0.0.1:7700";
   double timeout_seconds = 3;
   bool as_json = false;
+  bool probe_links = false;
 };
 
 absl::StatusOr<v1::Status> FetchStatus(const StatusFlags& flags) {
@@ -37,7 +38,16 @@ absl::StatusOr<v1::Status> FetchStatus(const StatusFlags& flags) {
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::milliseconds(static_cast<int>(flags.timeout_seconds * 1000)));
   v1::Status status;
-  const grpc::Status called = stub->GetStatus(&context, {}, &status);
+  grpc::Status called = grpc::Status::OK;
+  if (flags.probe_links) {
+    grpc::ClientContext probe_context;
+    probe_context.set_deadline(context.deadline());
+    v1::ProbeLinksReply reply;
+    called = stub->ProbeLinks(&probe_context, {}, &reply);
+  }
+  if (called.ok()) {
+    called = stub->GetStatus(&context, {}, &status);
+  }
   if (!called.ok()) {
     return absl::UnavailableError(absl::StrCat("no answer from a coordinator at ",
                                                flags.coordinator,
@@ -82,6 +92,11 @@ void AddStatusCommand(CLI::App& app, int& exit_code) {
       ->envname("MAYPOLE_TIMEOUT")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  command->add_flag(
+      "--probe-links",
+      flags->probe_links,
+      "Have the agents measure their links anew, as soon as no op is in flight; a later "
+      "status shows what they found");
   command->add_flag("--json", flags->as_json, "Print JSON (the message maypole.v1.Status)");
   command->callback([flags, &exit_code] { exit_code = RunStatus(*flags); });
 }

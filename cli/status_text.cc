@@ -10,6 +10,7 @@
 #include <absl/strings/str_join.h>
 
 #include "cli/text_table.h"
+#include "cli/tuning_text.h"
 #include "proto/coordinator.pb.h"
 
 namespace maypole::cli {
@@ -64,7 +65,7 @@ std::string JobText(const v1::JobStatus& job) {
     }
     absl::StrAppend(&text, "\n");
   }
-  return text;
+  return text + TuningText(job);
 }
 
 std::string WaitingText(const v1::Status& status) {
@@ -90,7 +91,7 @@ std::string WaitingText(const v1::Status& status) {
 std::string StatusText(const v1::Status& status) {
   std::string text =
       absl::StrFormat("Coordinator %s, up %s\n\n", status.version(), Age(status.uptime_seconds()));
-  text += NodesText(status);
+  text += NodesText(status) + LinksText(status);
   for (const v1::JobStatus& job : status.jobs()) {
     text += JobText(job);
   }

@@ -66,7 +66,7 @@ typedef enum maypole_algorithm {
   MAYPOLE_TREE = 4,
   MAYPOLE_DOUBLE_TREE = 5,
   MAYPOLE_HALVING_DOUBLING = 6,
-  MAYPOLE_HIERARCHICAL = 7 /* refused while agents know no levels */
+  MAYPOLE_HIERARCHICAL = 7 /* refused where the job has no levels */
 } maypole_algorithm;
 
 /* Zero-initialise, then set what differs. */

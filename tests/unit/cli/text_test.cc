@@ -86,5 +86,64 @@ TEST(StatusText, ShowsNodesJobsAndWhatWaitsForWhom) {
           "node-a: op 'layer1' #0 of job train waits for ranks 1,3 since 6.0s: not submitted"));
 }
 
+void AddRow(v1::TuningTable& tuning,
+            std::uint64_t begin,
+            std::uint64_t end,
+            const std::string& algorithm,
+            double seconds) {
+  v1::TuningRow& row = *tuning.add_rows();
+  row.set_collective("all_reduce");
+  row.set_bytes_begin(begin);
+  row.set_bytes_end(end);
+  row.set_algorithm(algorithm);
+  row.set_slice_bytes(262144);
+  row.set_seconds(seconds);
+  row.set_seconds_at(begin);
+  row.set_reason("because of " + algorithm);
+}
+
+TEST(StatusText, ShowsLinksLevelsAndTheTuningTable) {
+  v1::Status status;
+  v1::LinkStatus& link = *status.add_links();
+  link.set_node_a("a");
+  link.set_node_b("b");
+  link.set_latency_seconds(30e-6);
+  link.set_bytes_per_second(1.25e8);
+  link.set_message_seconds(2e-6);
+  link.set_samples(30);
+  link.set_since_seconds(7);
+  v1::JobStatus& job = *status.add_jobs();
+  job.set_state("running");
+  v1::Level& level = *job.add_levels();
+  level.add_groups(3);
+  level.add_groups(2);
+  level.set_algorithm("ring");
+  job.mutable_tuning()->set_version(4);
+  AddRow(*job.mutable_tuning(), 0, 2048, "direct", 50e-6);
+  AddRow(*job.mutable_tuning(), 2048, 4096, "direct", 60e-6);
+  AddRow(*job.mutable_tuning(), 4096, UINT64_MAX, "ring", 2e-3);
+  for (const double ratio : {0.9, 1.2}) {
+    v1::RowMeasured& measured = *job.add_measured();
+    measured.set_row(ratio < 1 ? 0 : 1);
+    measured.set_ops(16);
+    measured.set_ratio(ratio);
+  }
+  const std::string text = StatusText(status);
+  EXPECT_THAT(text, HasSubstr("a - b  30.0 us  1.00 Gbit/s  2.0 us       30       7 s ago"));
+  EXPECT_THAT(text, HasSubstr("levels: groups of 3,2 by ring\n"));
+  EXPECT_THAT(text, HasSubstr("tuning table 4:"));
+  EXPECT_THAT(text,
+              HasSubstr("all_reduce  0     4KiB   direct     256KiB  50.0 us at 0 to 60.0 us at "
+                        "2KiB  0.90..1.20 of it (32 ops)  because of direct"))
+      << "two rows that choose alike are one line";
+  EXPECT_THAT(text, HasSubstr("all_reduce  4KiB  -      ring"));
+}
+
+TEST(StatusText, SaysWhenARunningJobHasNoTable) {
+  v1::Status status;
+  status.add_jobs()->set_state("running");
+  EXPECT_THAT(StatusText(status), HasSubstr("no links are measured"));
+}
+
 }  // namespace
 }  // namespace maypole::cli
