@@ -36,7 +36,8 @@ std::vector<Action> Membership::Tick(TimePoint now) {
         seat.state = SeatState::kLeft;
       }
     }
-    if (job->second.state == JobState::kForming) {
+    // A complete one waits for its links only, and not for long.
+    if (job->second.state == JobState::kForming && !job->second.is_complete()) {
       ExpireJoins(job->second);
     }
     ForgetIfEnded(job++);
