@@ -111,7 +111,7 @@ TEST(CostModel, AgreesWithTheSimulatedTimeOnRailsAndBehindUplinks) {
                               {Algorithm::kDoubleTree, 0.35},
                               {Algorithm::kHalvingDoubling, 0.35}};
   for (const Setting& setting : settings) {
-    for (const std::uint32_t members : {8U, 16U, 32U, 64U}) {
+    for (const std::uint32_t members : {8U, 32U}) {
       for (const Network& network : {Network{.link = WithRails(4)}, FatTree(members, 4, 2)}) {
         const std::uint64_t bytes = 64 * kMiB;
         const Shape shape = {
