@@ -1,20 +1,16 @@
 // `maypole status`: what the coordinator knows, for a person or as JSON.
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <absl/status/statusor.h>
-#include <absl/strings/str_cat.h>
 #include <google/protobuf/util/json_util.h>
-#include <grpcpp/grpcpp.h>
 
 #include "cli/commands.h"
+#include "cli/coordinator_client.h"
 #include "cli/status_text.h"
-#include "daemon/parse.h"
-#include "proto/coordinator.grpc.pb.h"
+#include "proto/coordinator.pb.h"
 
 namespace maypole::cli {
 namespace {
@@ -25,39 +21,6 @@ struct StatusFlags {
   bool as_json = false;
   bool probe_links = false;
 };
-
-absl::StatusOr<v1::Status> FetchStatus(const StatusFlags& flags) {
-  const absl::StatusOr<daemon::HostPort> address = daemon::ParseHostPort(flags.coordinator);
-  if (!address.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--coordinator: ", std::string(address.status().message())));
-  }
-  const auto stub = v1::Coordinator::NewStub(
-      grpc::CreateChannel(flags.coordinator, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::milliseconds(static_cast<int>(flags.timeout_seconds * 1000)));
-  v1::Status status;
-  grpc::Status called = grpc::Status::OK;
-  if (flags.probe_links) {
-    grpc::ClientContext probe_context;
-    probe_context.set_deadline(context.deadline());
-    v1::ProbeLinksReply reply;
-    called = stub->ProbeLinks(&probe_context, {}, &reply);
-  }
-  if (called.ok()) {
-    called = stub->GetStatus(&context, {}, &status);
-  }
-  if (!called.ok()) {
-    return absl::UnavailableError(absl::StrCat("no answer from a coordinator at ",
-                                               flags.coordinator,
-                                               ": ",
-                                               called.error_message(),
-                                               "; is maypole-coordinator running there? Name "
-                                               "another address with --coordinator HOST:PORT"));
-  }
-  return status;
-}
 
 std::string ToJson(const v1::Status& status) {
   google::protobuf::util::JsonPrintOptions options;
@@ -71,7 +34,9 @@ std::string ToJson(const v1::Status& status) {
 }
 
 int RunStatus(const StatusFlags& flags) {
-  const absl::StatusOr<v1::Status> status = FetchStatus(flags);
+  const absl::StatusOr<v1::Status> status = FetchStatus({.address = flags.coordinator,
+                                                         .timeout_seconds = flags.timeout_seconds,
+                                                         .probe_links = flags.probe_links});
   if (!status.ok()) {
     return Fail("status", std::string(status.status().message()));
   }

@@ -9,6 +9,8 @@
 #include <absl/strings/str_cat.h>
 
 #include "cli/commands.h"
+#include "cli/coordinator_client.h"
+#include "cli/plan/calibrate.h"
 #include "cli/plan/plan_flags.h"
 #include "cli/plan/plan_text.h"
 #include "cli/plan/sweep.h"
@@ -20,7 +22,26 @@ struct Command {
   PlanFlags plan;
   bool as_json = false;
   std::string svg;
+  std::string calibrate;
 };
+
+// Fills in what was measured, and says so.
+absl::Status Calibrate(Command& command) {
+  const auto status = FetchStatus({.option = "--calibrate", .address = command.calibrate});
+  if (!status.ok()) {
+    return status.status();
+  }
+  const absl::StatusOr<Calibration> calibration = CalibrationFrom(*status);
+  if (!calibration.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--calibrate ", command.calibrate, ": ", std::string(calibration.status().message())));
+  }
+  command.plan.measured = calibration->link;
+  if (!command.as_json) {
+    std::printf("%s: %s\n", command.calibrate.c_str(), calibration->summary.c_str());
+  }
+  return absl::OkStatus();
+}
 
 int RunSweep(const Command& command) {
   const absl::StatusOr<Sweep> sweep = SweepOf(command.plan);
@@ -34,7 +55,12 @@ int RunSweep(const Command& command) {
   return 0;
 }
 
-int RunPlan(const Command& command) {
+int RunPlan(Command& command) {
+  if (!command.calibrate.empty()) {
+    if (const absl::Status status = Calibrate(command); !status.ok()) {
+      return Fail("plan", std::string(status.message()));
+    }
+  }
   if (!command.plan.sweep.empty()) {
     return RunSweep(command);
   }
@@ -74,9 +100,9 @@ void AddWorkOptions(CLI::App& command, PlanFlags& flags) {
 
 void AddNetworkOptions(CLI::App& command, PlanFlags& flags) {
   command.add_option("--bandwidth", flags.bandwidth, "Of a node's link, each way: 25Gbps");
-  command.add_option("--latency", flags.latency, "Of a message: 5us")->capture_default_str();
-  command.add_option("--message", flags.message, "Cost of a message whatever its size: 1us")
-      ->capture_default_str();
+  command.add_option("--latency", flags.latency, "Of a message: 10us; without it 5us");
+  command.add_option(
+      "--message", flags.message, "Cost of a message whatever its size: 1us; without it 0");
   command.add_option("--rails", flags.rails, "Links of a node, side by side")
       ->capture_default_str();
   command.add_option("--slowest", flags.slowest, "Times that the slowest node takes as long")
@@ -100,6 +126,10 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       "plan", "Predict what the all-reduce of a gradient costs, by the latency-bandwidth model");
   AddWorkOptions(*command, flags->plan);
   AddNetworkOptions(*command, flags->plan);
+  command->add_option("--calibrate",
+                      flags->calibrate,
+                      "HOST:PORT of a coordinator: bandwidth, latency and message are the medians "
+                      "of the links that its agents measured, where they are not given");
   command->add_option("--sweep",
                       flags->plan.sweep,
                       "Many plans in one table: ranks=8..1024 (doubling), bytes=1MiB,25MiB, or "

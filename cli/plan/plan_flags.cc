@@ -13,6 +13,7 @@
 namespace maypole::cli {
 namespace {
 
+constexpr double kLatencySeconds = 5e-6;
 constexpr double kIndexBytes = 4;  // of an element that top-k sends
 
 absl::Status Refused(const std::string& option,
@@ -124,10 +125,16 @@ absl::StatusOr<collective::Algorithm> AlgorithmOf(const std::string& name) {
 }
 
 collective::LinkModel LinkOf(const PlanFlags& flags, Reader& reader) {
+  const collective::LinkModel known =
+      flags.measured.value_or(collective::LinkModel{.latency_seconds = kLatencySeconds});
   collective::LinkModel link = {
-      .latency_seconds = reader.Seconds("latency", flags.latency),
-      .bytes_per_second = reader.BytesPerSecond("bandwidth", flags.bandwidth),
-      .message_seconds = reader.Seconds("message", flags.message),
+      .latency_seconds =
+          flags.latency.empty() ? known.latency_seconds : reader.Seconds("latency", flags.latency),
+      .bytes_per_second = flags.bandwidth.empty() && flags.measured
+                              ? known.bytes_per_second
+                              : reader.BytesPerSecond("bandwidth", flags.bandwidth),
+      .message_seconds =
+          flags.message.empty() ? known.message_seconds : reader.Seconds("message", flags.message),
       .rails = flags.rails,
       .slowest = flags.slowest};
   if (flags.nodes_per_rack != 0 || !flags.uplink.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <absl/status/statusor.h>
@@ -18,8 +19,8 @@ struct PlanFlags {
   std::uint32_t ranks = 0;
   std::uint32_t ranks_per_node = 1;
   std::string bandwidth;
-  std::string latency = "5us";
-  std::string message = "0";
+  std::string latency;  // 5us, if it is not measured either
+  std::string message;  // likewise 0
   std::uint32_t rails = 1;
   double slowest = 1;
   std::string inner_bandwidth;
@@ -34,6 +35,7 @@ struct PlanFlags {
   std::string algorithm = "auto";
   std::string sweep;
   bool simulate = false;
+  std::optional<collective::LinkModel> measured;  // for what is not given of a node's link
 };
 
 // A refusal names the option, its value and the allowed form.

@@ -30,6 +30,24 @@ TEST_F(LinksTest, AreMeasuredAndChooseTheAlgorithm) {
   EXPECT_THAT(tensors[0], Each(SumOfRanks(2)));
 }
 
+TEST_F(LinksTest, CalibrateAPlan) {
+  TestCluster cluster({.nodes = 2});
+  const std::vector<Session> sessions = cluster.ConnectAll();
+  EndedProcess plan;
+  EXPECT_TRUE(Eventually([&] {
+    plan = RunToEnd({PathOfBinary("maypole"),
+                     "plan",
+                     "--calibrate",
+                     cluster.coordinator_address(),
+                     "--bytes",
+                     "64MiB",
+                     "--ranks",
+                     "2"});
+    return plan.code == 0;
+  })) << plan.output;
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("1 link measured"), HasSubstr("Recommended: ")));
+}
+
 TEST_F(LinksTest, AHierarchyIsRefusedWithoutLevelsAndTheJobGoesOn) {
   TestCluster cluster({.nodes = 2});
   std::vector<Session> sessions = cluster.ConnectAll();

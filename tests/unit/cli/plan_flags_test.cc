@@ -59,6 +59,24 @@ TEST(PlanFlags, MeanARequest) {
   EXPECT_EQ(request.algorithm, collective::Algorithm::kDoubleTree);
 }
 
+TEST(PlanFlags, TakeFromMeasurementsWhatIsNotGiven) {
+  const auto measure = [](PlanFlags& flags) {
+    flags.bandwidth.clear();
+    flags.measured = {.latency_seconds = 40e-6, .bytes_per_second = 117e6, .message_seconds = 3e-6};
+  };
+  const auto measured = Changed(measure);
+  EXPECT_EQ(measured.link.latency_seconds, 40e-6);
+  EXPECT_EQ(measured.link.bytes_per_second, 117e6);
+  EXPECT_EQ(measured.link.message_seconds, 3e-6);
+  const auto mixed = Changed([&](PlanFlags& flags) {
+    measure(flags);
+    flags.bandwidth = "8Gbps";
+  });
+  EXPECT_EQ(mixed.link.latency_seconds, 40e-6);
+  EXPECT_EQ(mixed.link.bytes_per_second, 1e9);
+  EXPECT_DOUBLE_EQ(Changed([](PlanFlags&) {}).link.latency_seconds, 5e-6);
+}
+
 TEST(PlanFlags, TakeParametersForBytes) {
   const auto request = Changed([](PlanFlags& flags) {
     flags.bytes.clear();
