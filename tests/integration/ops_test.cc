@@ -78,7 +78,9 @@ TEST_F(OpsTest, AnUrgentOpOvertakesTheBytesOfOthers) {
   std::vector<Op> bulk_ops;
   for (int i = 0; i < 8; ++i) {
     bulk.push_back(Tensors(sessions, 4 << 20));
-    for (Op& op : SubmitAll(sessions, bulk.back(), {.overwrite = true})) {
+  }
+  for (const auto& tensors : bulk) {  // which take longer to fill than to reduce
+    for (Op& op : SubmitAll(sessions, tensors, {.overwrite = true})) {
       bulk_ops.push_back(std::move(op));
     }
   }
