@@ -71,8 +71,12 @@ class Agent {
     return std::nullopt;
   }
 
+  // Attempts in vain may come before one that succeeds.
   bool NextLinkIs(bool up) {
     std::optional<CoordinatorLink> link = Next<CoordinatorLink>();
+    while (up && link && !link->up) {
+      link = Next<CoordinatorLink>();
+    }
     last_link_ = link.value_or(CoordinatorLink{});
     return link && link->up == up;
   }
