@@ -33,7 +33,7 @@ TEST(Parts, OfAnAllToAllSwapRowsAndColumns) {
   const Layout layout = {
       .collective = Collective::kAllToAll, .elements = 6, .placement = OneEach(3)};
   EXPECT_EQ(SpaceOf(layout), 18U);
-  const Part& part = PartAt(PartsOf(layout), 11);  // rank 1's last block
+  const Part part = PartAt(PartsOf(layout), 11);  // rank 1's last block
   EXPECT_EQ(part.range, (ElementRange{10, 12}));
   EXPECT_EQ(part.from, 1U);
   EXPECT_EQ(part.to, 2U);
