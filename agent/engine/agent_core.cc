@@ -1,6 +1,7 @@
 #include "agent/engine/agent_core.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/overloaded.h"
@@ -358,13 +359,12 @@ void AgentCore::OnTick(TimePoint now) {
       job->SendHeartbeats();
     }
   }
-  for (const PeerId peer : peers_.Expire(now)) {
-    if (!prober_.Needs(peer) && std::none_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
-          return job.second->Needs(peer);
-        })) {
-      peers_.Heard(peer, now);  // its ranks left in peace, so it has nothing to say any more
-      continue;
-    }
+  std::set<PeerId> silent;
+  for (const auto& [token, job] : jobs_) {
+    job->AddSilentPeers(now, silent);
+  }
+  prober_.AddSilentPeer(now, silent);
+  for (const PeerId peer : silent) {
     LosePeer(peer, "no sign of life for " + SecondsText(peers_.lease()) + " (--peer-lease)", now);
   }
   for (const JobToken token : Tokens()) {

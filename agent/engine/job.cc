@@ -48,19 +48,16 @@ Job::Job(EpochInfo epoch,
       self_(self),
       placement_(PlacementOf(epoch_)),
       sum_order_(SumOrderOf(epoch_)),
-      context_(context) {
+      context_(context),
+      began_(now) {
   for (const auto& [rank, session] : sessions) {
     locals_.push_back(
         {.rank = rank, .session = session, .gone = false, .told_of_failure = false, .uses = {}});
   }
   live_sessions_ = locals_.size();
   for (std::uint32_t i = 0; i < epoch_.members.size(); ++i) {
-    const PeerId peer =
-        Member(i) == self_ ? 0 : context_.peers.Ensure(epoch_.members[i], now, context_.actions);
-    peers_.push_back(peer);
-    if (peer != 0) {
-      context_.peers.Watch(peer, true, now);
-    }
+    peers_.push_back(
+        Member(i) == self_ ? 0 : context_.peers.Ensure(epoch_.members[i], now, context_.actions));
   }
   ToMembers(Header(FrameKind::kHello, {}), {});
   for (std::uint32_t i = 0; i < locals_.size(); ++i) {
@@ -77,11 +74,6 @@ Job::Job(EpochInfo epoch,
 }
 
 Job::~Job() {
-  for (const PeerId peer : peers_) {
-    if (peer != 0) {
-      context_.peers.Watch(peer, false, TimePoint{});
-    }
-  }
   shared_results_.clear();
   context_.memory.ReleaseJob(epoch_.token);
 }

@@ -109,8 +109,8 @@ class Job {
 
   void OnTick(TimePoint now);
   void SendHeartbeats();
-  // `peer` is a member whose loss would still matter here.
-  bool Needs(PeerId peer) const;
+  // The members whose lease has run out for this job.
+  void AddSilentPeers(TimePoint now, std::set<PeerId>& silent) const;
 
   // No local session is left and nothing runs: the job can be forgotten here.
   bool Finished() const { return live_sessions_ == 0 && ops_.empty(); }
@@ -165,6 +165,8 @@ class Job {
   using Ops = std::map<OpKey, Op>;
 
   Op& FindOrCreate(const OpKey& key, TimePoint now);
+  // `peer` is a member whose loss would still matter here.
+  bool Needs(PeerId peer) const;
   std::size_t LocalIndex(SessionId session) const;
   static bool TakesPart(const std::optional<Pair>& pair, Rank rank);
   bool TakesPart(const Op& op, Member member) const;
@@ -228,6 +230,7 @@ class Job {
   std::shared_ptr<const collective::Placement> placement_;
   std::vector<Member> sum_order_;  // by lowest rank, wherever in the ring; empty: as in the ring
   CoreContext context_;
+  const TimePoint began_;
   std::vector<LocalRank> locals_;
   std::vector<PeerId> peers_;  // by member; 0 for self
   std::size_t live_sessions_ = 0;

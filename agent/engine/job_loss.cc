@@ -80,6 +80,14 @@ bool Job::Needs(PeerId peer) const {
   });
 }
 
+void Job::AddSilentPeers(TimePoint now, std::set<PeerId>& silent) const {
+  for (const PeerId peer : peers_) {
+    if (peer != 0 && context_.peers.Expired(peer, began_, now) && Needs(peer)) {
+      silent.insert(peer);
+    }
+  }
+}
+
 void Job::OnPeerLost(PeerId peer, const std::string& text, TimePoint now) {
   if (!Needs(peer)) {
     return;

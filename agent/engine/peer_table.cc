@@ -1,5 +1,6 @@
 #include "agent/engine/peer_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace maypole::agent {
@@ -86,22 +87,9 @@ void PeerTable::Heard(PeerId peer, TimePoint now) {
   }
 }
 
-void PeerTable::Watch(PeerId peer, bool watched, TimePoint now) {
-  Peer& entry = peers_.at(peer);
-  entry.watchers += watched ? 1 : -1;
-  if (watched) {
-    entry.heard = now;  // who begins to watch knows nothing of its silence before
-  }
-}
-
-std::vector<PeerId> PeerTable::Expire(TimePoint now) {
-  std::vector<PeerId> expired;
-  for (auto& [id, peer] : peers_) {
-    if (peer.watchers > 0 && !peer.lost && now - peer.heard > lease_) {
-      expired.push_back(id);
-    }
-  }
-  return expired;
+bool PeerTable::Expired(PeerId peer, TimePoint listening_since, TimePoint now) const {
+  const Peer& entry = peers_.at(peer);
+  return !entry.lost && now - std::max(entry.heard, listening_since) > lease_;
 }
 
 void PeerTable::Excuse(TimePoint now) {

@@ -43,12 +43,11 @@ class PeerTable {
   // Takes back what is queued and not begun among the tokens in [first, last); returns them.
   std::vector<TransferToken> Withdraw(TransferToken first, TransferToken last);
 
-  // Anything heard from a peer renews its lease. Leases run only between Watch(peer, true) and
-  // Watch(peer, false).
+  // Anything heard from a peer renews its lease.
   void Heard(PeerId peer, TimePoint now);
-  void Watch(PeerId peer, bool watched, TimePoint now);
-  // Peers whose lease has run out, each told once.
-  std::vector<PeerId> Expire(TimePoint now);
+  // The lease has run out for one who has listened since then: not who begins to listen shortens it,
+  // nor lengthens it for the others. Not true of a lost peer.
+  bool Expired(PeerId peer, TimePoint listening_since, TimePoint now) const;
   // This process itself did not run for a while: nobody is to blame for silence.
   void Excuse(TimePoint now);
 
@@ -65,7 +64,6 @@ class PeerTable {
     std::uint64_t in_flight_bytes = 0;
     std::multimap<std::pair<std::int64_t, std::uint64_t>, DataSend> queue;  // key: (-priority, age)
     TimePoint heard{};
-    int watchers = 0;
     bool lost = false;
   };
 

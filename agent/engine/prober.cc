@@ -112,7 +112,7 @@ void Prober::OnEcho(const FrameHeader& header, TimePoint now) {
   }
   if (watched_ == 0) {
     watched_ = probe_->peer;
-    peers_.Watch(watched_, true, now);
+    watched_since_ = now;
   }
   peers_.Heard(watched_, now);
   if ((header.flags & kProbeBusy) != 0) {
@@ -159,6 +159,12 @@ void Prober::OnSendDone(TransferToken token) {
   }
 }
 
+void Prober::AddSilentPeer(TimePoint now, std::set<PeerId>& silent) const {
+  if (watched_ != 0 && peers_.Expired(watched_, watched_since_, now)) {
+    silent.insert(watched_);
+  }
+}
+
 void Prober::OnPeerLost(PeerId peer) {
   if (probe_ && probe_->peer == peer) {
     End(LinkMeasured::Result::kFailed);
@@ -195,9 +201,7 @@ void Prober::Rest() {
   if (scratch_.address != nullptr) {
     memory_.FreeScratch(std::exchange(scratch_, {}));
   }
-  if (watched_ != 0) {
-    peers_.Watch(std::exchange(watched_, 0), false, TimePoint{});
-  }
+  watched_ = 0;
 }
 
 }  // namespace maypole::agent

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "agent/engine/events.h"
@@ -46,8 +47,8 @@ class Prober {
   // Measures, or waits for the end of what it sent: time matters to it.
   bool unsettled() const { return probe_ || watched_ != 0; }
 
-  // Its lease counts: it has answered, or holds what it was sent.
-  bool Needs(PeerId peer) const { return watched_ == peer; }
+  // The one whose lease ran out: it has answered, or holds what it was sent.
+  void AddSilentPeer(TimePoint now, std::set<PeerId>& silent) const;
 
   TimePoint NextTick() const { return probe_ ? probe_->next_tick : kNever; }
 
@@ -85,6 +86,7 @@ class Prober {
   BufferView scratch_;               // payload of bulk trains; its bytes mean nothing
   std::uint32_t sends_ = 0;          // that still read it
   PeerId watched_ = 0;               // 0: none
+  TimePoint watched_since_{};
   TransferToken next_token_ = 1;
 };
 

@@ -135,44 +135,30 @@ TEST_F(PeerTableTest, ToALostPeerEverythingGoesOutToFail) {
 
 TEST_F(PeerTableTest, ALeaseRunsOutAfterSilenceOnly) {
   const PeerId peer = NewPeer();
-  table_.Watch(peer, true, kStart);
-  EXPECT_THAT(table_.Expire(kStart + seconds(3)), IsEmpty());
-  EXPECT_THAT(table_.Expire(kStart + seconds(3) + Duration(1)), ElementsAre(peer));
+  EXPECT_FALSE(table_.Expired(peer, kStart, kStart + seconds(3)));
+  EXPECT_TRUE(table_.Expired(peer, kStart, kStart + seconds(3) + Duration(1)));
   table_.Heard(peer, kStart + seconds(2));
-  EXPECT_THAT(table_.Expire(kStart + seconds(5)), IsEmpty());
-  EXPECT_THAT(table_.Expire(kStart + seconds(6)), ElementsAre(peer));
+  EXPECT_FALSE(table_.Expired(peer, kStart, kStart + seconds(5)));
+  EXPECT_TRUE(table_.Expired(peer, kStart, kStart + seconds(6)));
 }
 
-TEST_F(PeerTableTest, NobodyWatchesNobodyExpires) {
+TEST_F(PeerTableTest, ALaterListenerNeitherInheritsTheSilenceNorRenewsTheLease) {
   const PeerId peer = NewPeer();
-  EXPECT_THAT(table_.Expire(kStart + seconds(60)), IsEmpty());
-  table_.Watch(peer, true, kStart);
-  table_.Watch(peer, true, kStart);
-  table_.Watch(peer, false, kStart);
-  EXPECT_THAT(table_.Expire(kStart + seconds(60)), ElementsAre(peer));
-  table_.Watch(peer, false, kStart);
-  EXPECT_THAT(table_.Expire(kStart + seconds(60)), IsEmpty());
-}
-
-TEST_F(PeerTableTest, ALaterWatcherDoesNotInheritTheSilenceBefore) {
-  const PeerId peer = NewPeer();
-  table_.Watch(peer, true, kStart);
-  table_.Watch(peer, true, kStart + milliseconds(2900));
-  EXPECT_THAT(table_.Expire(kStart + seconds(4)), IsEmpty());
+  const TimePoint later = kStart + milliseconds(2900);
+  EXPECT_FALSE(table_.Expired(peer, later, kStart + seconds(4)));
+  EXPECT_TRUE(table_.Expired(peer, kStart, kStart + seconds(4)));
 }
 
 TEST_F(PeerTableTest, ALostPeerDoesNotExpire) {
   const PeerId peer = NewPeer();
-  table_.Watch(peer, true, kStart);
   table_.Lose(peer, actions_);
-  EXPECT_THAT(table_.Expire(kStart + seconds(60)), IsEmpty());
+  EXPECT_FALSE(table_.Expired(peer, kStart, kStart + seconds(60)));
 }
 
 TEST_F(PeerTableTest, ExcuseForgivesTheSilenceSoFar) {
   const PeerId peer = NewPeer();
-  table_.Watch(peer, true, kStart);
   table_.Excuse(kStart + seconds(10));
-  EXPECT_THAT(table_.Expire(kStart + seconds(13)), IsEmpty());
+  EXPECT_FALSE(table_.Expired(peer, kStart, kStart + seconds(13)));
 }
 
 }  // namespace
