@@ -19,9 +19,14 @@ target_compile_options(maypole_flags INTERFACE
 if(MAYPOLE_WARNINGS_AS_ERRORS)
   target_compile_options(maypole_flags INTERFACE -Werror)
 endif()
+# The tests are two thirds of the code: half of its compile time is saved by optimising them less and keeping only the lines of their symbols.
+set(is_test $<BOOL:$<TARGET_PROPERTY:MAYPOLE_IS_TEST>>)
 if(MAYPOLE_SANITIZE)
-  target_compile_options(maypole_flags INTERFACE -fsanitize=${MAYPOLE_SANITIZE} -fno-sanitize-recover=all -O1)
+  target_compile_options(maypole_flags INTERFACE -fsanitize=${MAYPOLE_SANITIZE} -fno-sanitize-recover=all
+    $<IF:${is_test},-O0,-O1> $<${is_test}:-g1>)
   target_link_options(maypole_flags INTERFACE -fsanitize=${MAYPOLE_SANITIZE})
+elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(maypole_flags INTERFACE $<${is_test}:-O1> $<${is_test}:-g1>)
 endif()
 
 function(maypole_library name)
@@ -60,7 +65,7 @@ function(maypole_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE maypole::flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+  set_target_properties(${name} PROPERTIES MAYPOLE_IS_TEST ON RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
     CROSSCOMPILING_EMULATOR "${MAYPOLE_TEST_LAUNCHER}")
   add_dependencies(tests_${ARG_LABEL} ${name})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
