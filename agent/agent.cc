@@ -187,7 +187,7 @@ bool Agent::TakeEvents() {
   pool_->TakeDone(done_work_);
   progressed |= !done_work_.empty();
   for (const WorkToken token : done_work_) {
-    core_->OnWorkDone(token, now);
+    core_->OnWorkDone(token, Now());  // `now` was before the work
   }
   done_work_.clear();
   if (now >= core_->NextTick()) {

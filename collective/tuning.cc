@@ -32,6 +32,7 @@ struct Option {
   Algorithm algorithm = Algorithm::kRing;
   std::uint64_t slice_bytes = 0;
   double seconds = std::numeric_limits<double>::infinity();
+  bool is_measured = false;  // at the very size
 };
 
 // Whether the formulas know it.
@@ -49,22 +50,51 @@ bool IsModelled(const TuningInput& input, Collective collective, Algorithm algor
   }
 }
 
+double Formula(const MeasuredLinks& links,
+               std::uint32_t members,
+               Collective collective,
+               const Option& option,
+               std::uint64_t bytes) {
+  return option.algorithm == Algorithm::kHierarchical
+             ? PredictHierarchical(links.levels, bytes, option.slice_bytes).seconds
+             : Predict(collective,
+                       option.algorithm,
+                       bytes,
+                       members,
+                       option.algorithm == Algorithm::kRing ? links.ring : links.any,
+                       option.slice_bytes)
+                   .seconds;
+}
+
+// Of the nearest correction that reaches `bytes`, of equally near ones the smaller's; else 1.
+double FactorFor(const TuningInput& input,
+                 Collective collective,
+                 Algorithm algorithm,
+                 std::uint64_t bytes) {
+  const Correction* nearest = nullptr;
+  double least = 1;  // octaves
+  for (const Correction& known : input.corrections) {
+    if (known.collective != collective || known.algorithm != algorithm || known.bytes == 0) {
+      continue;
+    }
+    const double distance =
+        std::abs(std::log2(static_cast<double>(bytes) / static_cast<double>(known.bytes)));
+    const bool is_nearer =
+        distance < least || (distance == least && (!nearest || known.bytes < nearest->bytes));
+    if (is_nearer) {
+      nearest = &known;
+      least = distance;
+    }
+  }
+  return nearest == nullptr ? 1 : nearest->factor;
+}
+
 double Seconds(const TuningInput& input,
                Collective collective,
                const Option& option,
                std::uint64_t bytes) {
-  const MeasuredLinks& links = *input.links;
-  const double seconds =
-      option.algorithm == Algorithm::kHierarchical
-          ? PredictHierarchical(links.levels, bytes, option.slice_bytes).seconds
-          : Predict(collective,
-                    option.algorithm,
-                    bytes,
-                    input.members,
-                    option.algorithm == Algorithm::kRing ? links.ring : links.any,
-                    option.slice_bytes)
-                .seconds;
-  return seconds * CorrectionFor(input.corrections, collective, option.algorithm, bytes);
+  return Formula(*input.links, input.members, collective, option, bytes) *
+         FactorFor(input, collective, option.algorithm, bytes);
 }
 
 // With its best slice; of equal ones the first in kSlices.
@@ -84,16 +114,46 @@ Option BestOf(const TuningInput& input,
   return best;
 }
 
-std::vector<Option> OptionsFor(const TuningInput& input,
-                               Collective collective,
-                               std::uint64_t bytes) {
+std::vector<Option> OptionsFor(const TuningInput& input, const TuningRow& row) {
   std::vector<Option> options;
   for (const Algorithm algorithm : kCandidates) {
-    if (IsModelled(input, collective, algorithm)) {
-      options.push_back(BestOf(input, collective, algorithm, bytes));
+    if (IsModelled(input, row.collective, algorithm)) {
+      Option option = BestOf(input, row.collective, algorithm, row.seconds_at);
+      option.is_measured = MeasuredIn(input.corrections, row, algorithm) != nullptr;
+      options.push_back(option);
     }
   }
   return options;
+}
+
+// Of the options that count, the first of those that tie with the fastest.
+template <typename Counts>
+const Option* Fastest(const std::vector<Option>& options, Counts counts) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Option& option : options) {
+    fastest = counts(option) ? std::min(fastest, option.seconds) : fastest;
+  }
+  const auto found = std::find_if(options.begin(), options.end(), [&](const Option& option) {
+    return counts(option) && option.seconds <= fastest * (1 + kTie);
+  });
+  return found == options.end() ? nullptr : &*found;
+}
+
+struct Decision {
+  const Option* option = nullptr;
+  bool is_trial = false;
+};
+
+Decision Decide(const std::vector<Option>& options) {
+  const Option* measured =
+      Fastest(options, [](const Option& option) { return option.is_measured; });
+  if (measured == nullptr) {
+    return {Fastest(options, [](const Option&) { return true; })};
+  }
+  const Option* rival = Fastest(options, [&](const Option& option) {
+    return !option.is_measured && option.seconds <= measured->seconds * kTryWithin;
+  });
+  return rival == nullptr ? Decision{measured} : Decision{rival, true};
 }
 
 std::string Text(double seconds) {
@@ -107,7 +167,8 @@ std::string Text(double seconds) {
 }
 
 std::string Described(const Option& option) {
-  return std::string(Name(option.algorithm)) + " " + Text(option.seconds);
+  return std::string(Name(option.algorithm)) + " " + Text(option.seconds) +
+         (option.is_measured ? " (measured)" : "");
 }
 
 void SetPrediction(const TuningInput& input, const Option& option, TuningRow& row) {
@@ -127,23 +188,17 @@ TuningRow ModelRow(const TuningInput& input,
                    Collective collective,
                    std::uint64_t begin,
                    std::uint64_t end) {
-  const std::uint64_t bytes = ModelledAt(begin);
-  const std::vector<Option> options = OptionsFor(input, collective, bytes);
-  double fastest = options.front().seconds;
-  for (const Option& option : options) {
-    fastest = std::min(fastest, option.seconds);
-  }
-  const auto chosen = std::find_if(options.begin(), options.end(), [&](const Option& option) {
-    return option.seconds <= fastest * (1 + kTie);
-  });
   TuningRow row = {.collective = collective,
                    .bytes_begin = begin,
                    .bytes_end = end,
-                   .algorithm = chosen->algorithm,
-                   .slice_bytes = chosen->slice_bytes,
-                   .seconds_at = bytes,
-                   .reason = Described(*chosen) + " at " + std::to_string(bytes) + " bytes among " +
-                             std::to_string(input.members) + "; instead:"};
+                   .seconds_at = ModelledAt(begin)};
+  const std::vector<Option> options = OptionsFor(input, row);
+  const auto [chosen, is_trial] = Decide(options);
+  row.algorithm = chosen->algorithm;
+  row.slice_bytes = chosen->slice_bytes;
+  row.reason = std::string(is_trial ? "tries " : "") + Described(*chosen) + " at " +
+               std::to_string(row.seconds_at) + " bytes among " + std::to_string(input.members) +
+               "; instead:";
   SetPrediction(input, *chosen, row);
   const char* separator = " ";
   for (const Option& option : options) {
@@ -243,25 +298,29 @@ const TuningRow* TuningTable::Find(Collective collective, std::uint64_t bytes) c
   return nullptr;
 }
 
-double CorrectionFor(std::span<const Correction> corrections,
-                     Collective collective,
-                     Algorithm algorithm,
-                     std::uint64_t bytes) {
-  double factor = 1;
-  double nearest = 2;  // octaves
-  for (const Correction& correction : corrections) {
-    if (correction.collective != collective || correction.algorithm != algorithm ||
-        correction.bytes == 0 || bytes == 0) {
-      continue;
-    }
-    const double distance =
-        std::abs(std::log2(static_cast<double>(bytes) / static_cast<double>(correction.bytes)));
-    if (distance <= 1 && distance < nearest) {
-      nearest = distance;
-      factor = correction.factor;
-    }
-  }
-  return factor;
+bool IsSameRow(const TuningTable& a, const TuningTable& b, std::size_t row) {
+  const auto is_same = [](const TuningRow& x, const TuningRow& y) {
+    return x.collective == y.collective && x.bytes_begin == y.bytes_begin &&
+           x.algorithm == y.algorithm && x.slice_bytes == y.slice_bytes && x.seconds == y.seconds &&
+           x.seconds_at == y.seconds_at && x.seconds_per_byte == y.seconds_per_byte;
+  };
+  return row < a.rows.size() && row < b.rows.size() && is_same(a.rows[row], b.rows[row]);
+}
+
+double FormulaSeconds(const MeasuredLinks& links, std::uint32_t members, const TuningRow& row) {
+  return Formula(
+      links, members, row.collective, {row.algorithm, row.slice_bytes, 0}, row.seconds_at);
+}
+
+const Correction* MeasuredIn(std::span<const Correction> corrections,
+                             const TuningRow& row,
+                             Algorithm algorithm) {
+  const auto found =
+      std::find_if(corrections.begin(), corrections.end(), [&](const Correction& known) {
+        return known.collective == row.collective && known.algorithm == algorithm &&
+               known.bytes == row.seconds_at;
+      });
+  return found == corrections.end() ? nullptr : &*found;
 }
 
 TuningTable MakeTuningTable(const TuningInput& input) {

@@ -1,9 +1,13 @@
 // Which algorithm and slice size an op of which size uses, what it should take, and why.
 //
 // Pure: equal costs give equal tables. The coordinator makes one table per job from measured links
-// (server/tuner.h) and publishes it; the agents only look things up (select.h).
+// and measured ops (server/tuning.cc) and publishes it; the agents only look things up (select.h).
 // A row covers at most one octave of sizes, so that what is learned about one size corrects the
 // sizes near it and no others.
+//
+// Formulas know neither processors nor switches. So where ops are measured, measurement decides:
+// once the time of a row's algorithm is known, every other whose prediction comes near it is tried
+// in turn, and the fastest that was measured stays.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +52,9 @@ struct TuningTable {
   friend bool operator==(const TuningTable&, const TuningTable&) = default;
 };
 
+// What was measured of a row in one table counts for the row of that number in the other.
+bool IsSameRow(const TuningTable& a, const TuningTable& b, std::size_t row);
+
 // What the operator wants for [begin, end) whatever the model says.
 struct TuningRule {
   Collective collective = Collective::kAllReduce;
@@ -59,7 +66,7 @@ struct TuningRule {
 };
 
 // What measurement taught: an algorithm takes `factor` times as long as the formula says, for sizes
-// from half of `bytes` to twice as many.
+// from half of `bytes` to twice as many. Where a row is modelled at just `bytes`, it is measured.
 struct Correction {
   Collective collective = Collective::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;
@@ -85,6 +92,9 @@ struct TuningInput {
 // ring, then halving-doubling, double tree, hierarchical, tree, direct (whose incast the model does
 // not know).
 inline constexpr double kTie = 0.03;
+// Of a row that is measured, an algorithm is tried if its prediction is at most so many times the
+// best time measured.
+inline constexpr double kTryWithin = 1.5;
 
 // Rules first, the model in their gaps. A rule for kHierarchical counts only with levels.
 TuningTable MakeTuningTable(const TuningInput& input);
@@ -94,11 +104,13 @@ TuningTable MakeTuningTable(std::uint32_t members,
                             LinkModel link,
                             std::span<const LevelModel> levels = {});
 
-// The factor by which the formula is to be multiplied: of the nearest correction that reaches
-// `bytes`, else 1.
-double CorrectionFor(std::span<const Correction> corrections,
-                     Collective collective,
-                     Algorithm algorithm,
-                     std::uint64_t bytes);
+// What the formula says for a row at `seconds_at`, whatever was learned. The row predicts
+// something.
+double FormulaSeconds(const MeasuredLinks& links, std::uint32_t members, const TuningRow& row);
+
+// The correction that was measured in a row like this, for an algorithm; null if there is none.
+const Correction* MeasuredIn(std::span<const Correction> corrections,
+                             const TuningRow& row,
+                             Algorithm algorithm);
 
 }  // namespace maypole::collective

@@ -67,8 +67,7 @@ void Membership::Confirm(Job& job, const EpochInfo& claim, const AgentAttached& 
     actions_.push_back(SendEpoch{event.connection, job.epoch});
   } else if (claim.tuning.version > job.epoch.tuning.version) {
     job.epoch.tuning = claim.tuning;
-    job.measured.clear();
-    job.wrong.clear();
+    job.news.clear();
   } else if (claim.tuning.version < job.epoch.tuning.version) {
     actions_.push_back(
         SendTuning{event.connection, job.epoch.job, job.epoch.token, job.epoch.tuning});

@@ -37,6 +37,13 @@ struct Seat {
   TimePoint deadline = kNever;  // for the job to form
 };
 
+// How long the ops of a row took.
+struct RowNews {
+  std::map<std::string, RowMeasured> waiting;  // by node, until all members have told
+  std::optional<RowMeasured> measured;  // the last that all told; ops since the row is what it is
+  std::uint32_t far_off = 0;            // times running that it was
+};
+
 struct Job {
   JobState state = JobState::kForming;
   TimePoint since;  // in this state
@@ -44,8 +51,8 @@ struct Job {
   std::map<Rank, Seat> seats;
   std::set<Rank> gave_up;    // while forming: ranks that waited in vain and have not come again
   TimePoint complete_since;  // while forming: since when all ranks are here
-  std::map<std::uint32_t, RowMeasured> measured;  // of epoch.tuning, by row
-  std::map<std::uint32_t, std::uint32_t> wrong;   // reports in a row by which a row is far off
+  std::map<std::uint32_t, RowNews> news;           // of epoch.tuning, by row
+  std::map<std::uint32_t, std::uint32_t> changes;  // of the time that a row takes, once measured
   std::vector<collective::Correction> learned;
   std::string reason;  // why it is in this state; while forming, ReasonOf tells
 

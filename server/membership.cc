@@ -206,8 +206,10 @@ Snapshot Membership::TakeSnapshot(TimePoint now) const {
     view.epoch = job.epoch;
     view.reason = ReasonOf(job);
     view.since = now - job.since;
-    for (const auto& [row, measured] : job.measured) {
-      view.measured.push_back(measured);
+    for (const auto& [row, news] : job.news) {
+      if (news.measured) {
+        view.measured.push_back(*news.measured);
+      }
     }
     if (job.state == JobState::kForming) {
       view.missing_ranks = job.MissingRanks();

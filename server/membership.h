@@ -81,7 +81,7 @@ struct JobView {
   JobState state = JobState::kForming;
   EpochInfo epoch;  // while forming: the members that have joined so far
   std::vector<Rank> missing_ranks;
-  std::vector<RowMeasured> measured;  // of epoch.tuning, in no order; ops since it was published
+  std::vector<RowMeasured> measured;  // of epoch.tuning, in no order
   std::string reason;
   Duration since{0};  // in this state
 };
@@ -177,8 +177,15 @@ class Membership {
   std::map<std::string, Labels> LabelsOf(const Job& job) const;
   collective::TuningTable TableFor(const Job& job,
                                    std::optional<collective::MeasuredLinks> links) const;
-  void Retune(Job& job, const std::string& why);
-  void Learn(Job& job, const collective::TuningRow& row, double ratio);
+  // As they stand for the job now; empty if too few are measured.
+  std::optional<collective::MeasuredLinks> LinksOf(const Job& job) const;
+  void Retune(Job& job, collective::MeasuredLinks links, const std::string& why);
+  static std::optional<RowMeasured> Gather(Job& job,
+                                           const std::string& node,
+                                           const RowMeasured& told);
+  std::string Judge(Job& job, const collective::MeasuredLinks& links, const RowMeasured& measured);
+  // `is_changed`: what was measured of this collective and size before counts no more.
+  void Learn(Job& job, const collective::Correction& measured, bool is_changed);
   void Recall(Job& job) const;
   void Unlearn(const std::string& node);
 

@@ -12,9 +12,11 @@
 namespace maypole::server {
 namespace {
 
-// A row is fitted anew when so many reports in a row find it further off than this.
+// A row that was measured is measured anew, and its rivals with it, when it stays further off than
+// this for so many reports; twice as many each time, so that a load that comes and goes settles.
 constexpr double kFarOff = 1.5;
 constexpr std::uint32_t kReports = 2;
+constexpr std::uint32_t kDoublingsMax = 8;
 constexpr std::size_t kLearnedMax = 256;  // sets of nodes
 
 std::set<std::string> NodesOf(const Job& job) {
@@ -31,19 +33,11 @@ bool IsSane(const collective::LinkModel& link) {
          std::isfinite(link.bytes_per_second) && link.bytes_per_second > 0;
 }
 
-// Rows that say something else, not only something about it.
-std::size_t Differences(const collective::TuningTable& a, const collective::TuningTable& b) {
-  if (a.rows.size() != b.rows.size()) {
-    return std::max(a.rows.size(), b.rows.size());
-  }
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < a.rows.size(); ++i) {
-    count +=
-        a.rows[i].algorithm != b.rows[i].algorithm || a.rows[i].slice_bytes != b.rows[i].slice_bytes
-            ? 1
-            : 0;
-  }
-  return count;
+void Replace(Job& job, collective::TuningTable table) {
+  std::erase_if(job.news, [&](const auto& entry) {
+    return !IsSameRow(job.epoch.tuning, table, entry.first);
+  });
+  job.epoch.tuning = std::move(table);
 }
 
 }  // namespace
@@ -97,29 +91,26 @@ collective::TuningTable Membership::TableFor(const Job& job,
        .corrections = job.learned});
 }
 
-void Membership::Retune(Job& job, const std::string& why) {
+std::optional<collective::MeasuredLinks> Membership::LinksOf(const Job& job) const {
   std::vector<std::string> ring;
   for (const EpochMember& member : job.epoch.members) {
     ring.push_back(member.node);
   }
-  std::optional<collective::MeasuredLinks> links = CostsOf(ring, job.epoch.levels, links_);
-  if (!links) {
-    return;
-  }
+  return CostsOf(ring, job.epoch.levels, links_);
+}
+
+void Membership::Retune(Job& job, collective::MeasuredLinks links, const std::string& why) {
   collective::TuningTable table = TableFor(job, std::move(links));
   table.version = job.epoch.tuning.version + 1;
-  const std::size_t differences = Differences(table, job.epoch.tuning);
-  job.epoch.tuning = std::move(table);
-  job.measured.clear();
-  job.wrong.clear();
+  Replace(job, std::move(table));
   ++counters_.tables_published;
   for (const EpochMember& member : job.epoch.members) {
     actions_.push_back(
         SendTuning{ConnectionOf(member.node), job.epoch.job, job.epoch.token, job.epoch.tuning});
   }
   Log(LogLine::Level::kInfo,
-      JobText(job.epoch.job) + ": tuning table " + std::to_string(job.epoch.tuning.version) + ", " +
-          std::to_string(differences) + " rows choose otherwise: " + why);
+      JobText(job.epoch.job) + ": tuning table " + std::to_string(job.epoch.tuning.version) + ": " +
+          why);
 }
 
 void Membership::On(const LinkMeasured& event) {
@@ -148,23 +139,19 @@ void Membership::On(const LinkMeasured& event) {
     const std::set<std::string> nodes = NodesOf(job);
     if (job.state == JobState::kRunning && nodes.contains(pair->first) &&
         nodes.contains(pair->second) && !survey_.IsPending(nodes)) {
-      Retune(job, "its links were measured");
+      if (auto links = LinksOf(job)) {
+        Retune(job, *std::move(links), "its links were measured");
+      }
     }
   }
 }
 
-// The row's prediction holds what was learned before, so factors multiply.
-void Membership::Learn(Job& job, const collective::TuningRow& row, double ratio) {
-  const double before =
-      collective::CorrectionFor(job.learned, row.collective, row.algorithm, row.seconds_at);
+void Membership::Learn(Job& job, const collective::Correction& measured, bool is_changed) {
   std::erase_if(job.learned, [&](const collective::Correction& known) {
-    return known.collective == row.collective && known.algorithm == row.algorithm &&
-           known.bytes == row.seconds_at;
+    return known.collective == measured.collective && known.bytes == measured.bytes &&
+           (is_changed || known.algorithm == measured.algorithm);
   });
-  job.learned.push_back({.collective = row.collective,
-                         .algorithm = row.algorithm,
-                         .bytes = row.seconds_at,
-                         .factor = before * ratio});
+  job.learned.push_back(measured);
   if (learned_.size() >= kLearnedMax) {
     learned_.clear();
   }
@@ -183,6 +170,59 @@ void Membership::Unlearn(const std::string& node) {
 void Membership::On(const LinksWanted&) {
   survey_.ForgetAll();
   learned_.clear();
+  for (auto& [name, job] : jobs_) {
+    job.learned.clear();
+  }
+}
+
+// An op takes as long as at the member where it takes longest: who sends only, or is the root of a
+// tree, is done early. So a row has news once all members have told.
+std::optional<RowMeasured> Membership::Gather(Job& job,
+                                              const std::string& node,
+                                              const RowMeasured& told) {
+  RowNews& news = job.news[told.row];
+  news.waiting[node] = told;
+  if (news.waiting.size() < job.epoch.members.size()) {
+    return std::nullopt;
+  }
+  RowMeasured slowest = told;
+  for (const auto& [member, measured] : std::exchange(news.waiting, {})) {
+    slowest = measured.ratio > slowest.ratio ? measured : slowest;
+  }
+  const std::uint32_t before = news.measured ? news.measured->ops : 0;
+  news.measured = RowMeasured{told.row, before + slowest.ops, slowest.ratio};
+  return slowest;
+}
+
+// What there is to learn from a row's news, in words; empty if nothing.
+std::string Membership::Judge(Job& job,
+                              const collective::MeasuredLinks& links,
+                              const RowMeasured& measured) {
+  const collective::TuningRow& row = job.epoch.tuning.rows[measured.row];
+  if (row.seconds <= 0) {
+    return "";
+  }
+  RowNews& news = job.news[measured.row];
+  const bool is_first = collective::MeasuredIn(job.learned, row, row.algorithm) == nullptr;
+  const bool is_far = measured.ratio > kFarOff || measured.ratio < 1 / kFarOff;
+  news.far_off = is_far ? news.far_off + 1 : 0;
+  std::uint32_t& changes = job.changes[measured.row];
+  const bool is_changed = !is_first && news.far_off >= kReports << std::min(changes, kDoublingsMax);
+  if (!is_first && !is_changed) {
+    return "";
+  }
+  changes += is_changed ? 1 : 0;
+  news.far_off = 0;
+  const auto members = static_cast<std::uint32_t>(job.epoch.members.size());
+  Learn(job,
+        {.collective = row.collective,
+         .algorithm = row.algorithm,
+         .bytes = row.seconds_at,
+         .factor = measured.ratio * row.seconds / collective::FormulaSeconds(links, members, row)},
+        is_changed);
+  return std::string(Name(row.collective)) + " by " + std::string(Name(row.algorithm)) + " from " +
+         std::to_string(row.bytes_begin) + " bytes took " +
+         std::to_string(measured.ratio).substr(0, 4) + " times as long as predicted";
 }
 
 void Membership::On(const RowsMeasured& event) {
@@ -192,34 +232,29 @@ void Membership::On(const RowsMeasured& event) {
     return;
   }
   Job& job = found->second;
-  const collective::TuningTable& table = job.epoch.tuning;
-  // The first member decides for all, so it also tells for all.
-  if (job.epoch.token != event.token || table.version != event.version ||
-      job.epoch.members.front().node != *node) {
+  const std::vector<EpochMember>& members = job.epoch.members;
+  const bool is_member =
+      std::any_of(members.begin(), members.end(), [&](const EpochMember& member) {
+        return member.node == *node;
+      });
+  if (!is_member || job.epoch.token != event.token || job.epoch.tuning.version != event.version) {
     return;
   }
+  std::optional<collective::MeasuredLinks> links = LinksOf(job);
   std::string why;
-  for (const RowMeasured& measured : event.rows) {
-    if (measured.row >= table.rows.size() || !std::isfinite(measured.ratio) ||
-        measured.ratio <= 0 || measured.ops == 0) {
+  for (const RowMeasured& told : event.rows) {
+    if (told.row >= job.epoch.tuning.rows.size() || !std::isfinite(told.ratio) || told.ratio <= 0 ||
+        told.ops == 0) {
       continue;
     }
-    RowMeasured& known = job.measured[measured.row];
-    known = {.row = measured.row, .ops = known.ops + measured.ops, .ratio = measured.ratio};
-    const bool is_far = measured.ratio > kFarOff || measured.ratio < 1 / kFarOff;
-    std::uint32_t& wrong = job.wrong[measured.row];
-    wrong = is_far ? wrong + 1 : 0;
-    if (wrong < kReports) {
-      continue;
+    const std::optional<RowMeasured> measured = Gather(job, *node, told);
+    if (measured && links) {
+      const std::string news = Judge(job, *links, *measured);
+      why += (why.empty() || news.empty() ? "" : ", ") + news;
     }
-    const collective::TuningRow& row = table.rows[measured.row];
-    Learn(job, row, measured.ratio);
-    why += std::string(why.empty() ? "" : ", ") + std::string(Name(row.algorithm)) + " from " +
-           std::to_string(row.bytes_begin) + " bytes took " +
-           std::to_string(measured.ratio).substr(0, 4) + " times as long as predicted";
   }
   if (!why.empty()) {
-    Retune(job, why);
+    Retune(job, *std::move(links), why);
   }
 }
 

@@ -184,7 +184,7 @@ struct RowMeasured {
   double ratio = 0;       // median of time over predicted time
 };
 
-// Told by the first member of a job, now and then.
+// Told by every member of a job, now and then.
 struct RowsMeasured {
   std::string job;
   JobToken token{0};

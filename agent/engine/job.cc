@@ -10,7 +10,9 @@
 namespace maypole::agent {
 namespace {
 
+// Between reports of a member, longer in large jobs: the coordinator hears at most 64 a second.
 constexpr Duration kRatiosEvery = std::chrono::milliseconds(250);
+constexpr std::size_t kMembersPerRatios = 16;
 
 std::shared_ptr<const collective::Placement> PlacementOf(const EpochInfo& epoch) {
   collective::Placement placement(epoch.world_size);
@@ -201,8 +203,12 @@ bool Job::Tune(collective::TuningTable tuning) {
   if (tuning.version <= epoch_.tuning.version) {
     return false;
   }
+  for (std::size_t row = 0; row < epoch_.tuning.rows.size(); ++row) {
+    if (!IsSameRow(epoch_.tuning, tuning, row)) {
+      ratios_.Forget(row);
+    }
+  }
   epoch_.tuning = std::move(tuning);
-  ratios_.Clear();
   return true;
 }
 
@@ -210,7 +216,7 @@ void Job::TellRatios(TimePoint now) {
   if (now < next_ratios_) {
     return;
   }
-  next_ratios_ = now + kRatiosEvery;
+  next_ratios_ = now + kRatiosEvery * (1 + epoch_.members.size() / kMembersPerRatios);
   if (std::vector<RowMeasured> rows = ratios_.Take(); !rows.empty()) {
     context_.actions.emplace_back(TellCoordinator{
         RowsMeasured{epoch_.job, epoch_.token, epoch_.tuning.version, std::move(rows)}});
@@ -258,16 +264,11 @@ Announce Job::MakeAnnounce(const Op& op) const {
 
 void Job::AnnounceOwn(const OpKey& key, Op& op) {
   op.announces[self_.value()] = MakeAnnounce(op);
-  if (self_ == Member(0)) {
-    const collective::TuningRow* row =
-        ChoiceFor(**std::find_if(op.local.begin(), op.local.end(), [](const auto& s) {
-          return s.has_value();
-        })).row;
-    op.row = row == nullptr
-                 ? std::nullopt
-                 : std::optional(static_cast<std::size_t>(row - epoch_.tuning.rows.data()));
-    op.row_of = epoch_.tuning.version;
-  }
+  const collective::TuningRow* row = ChoiceFor(AnyOf(op)).row;
+  op.row = row == nullptr
+               ? std::nullopt
+               : std::optional(static_cast<std::size_t>(row - epoch_.tuning.rows.data()));
+  op.row_of = epoch_.tuning.version;
   ToMembersOf(op, Header(FrameKind::kAnnounce, key), EncodeAnnounce(*op.announces[self_.value()]));
 }
 

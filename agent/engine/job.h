@@ -168,6 +168,8 @@ class Job {
   // `peer` is a member whose loss would still matter here.
   bool Needs(PeerId peer) const;
   std::size_t LocalIndex(SessionId session) const;
+  // What a local rank submitted; one has.
+  static const Submission& AnyOf(const Op& op);
   static bool TakesPart(const std::optional<Pair>& pair, Rank rank);
   bool TakesPart(const Op& op, Member member) const;
   bool LocallyComplete(const Op& op) const;

@@ -38,12 +38,6 @@ LocalTensor TensorOf(const Submission& submission, Rank rank) {
   return local;
 }
 
-// Some local rank's submission, of an op that has one.
-const Submission& AnyOf(const std::vector<std::optional<Submission>>& local) {
-  return **std::find_if(
-      local.begin(), local.end(), [](const auto& submission) { return submission.has_value(); });
-}
-
 }  // namespace
 
 void Job::TryStart(const OpKey& key, TimePoint now) {
@@ -72,6 +66,12 @@ std::size_t Job::FirstMember(const Op& op) {
                    op.announces.end(),
                    [](const auto& announce) { return announce.has_value(); }) -
       op.announces.begin());
+}
+
+const Submission& Job::AnyOf(const Op& op) {
+  return **std::find_if(op.local.begin(), op.local.end(), [](const auto& submission) {
+    return submission.has_value();
+  });
 }
 
 std::optional<Outcome> Job::ChoiceProblem(const OpKey& key, const Op& op) const {
@@ -105,15 +105,14 @@ std::optional<Outcome> Job::ChoiceProblem(const OpKey& key, const Op& op) const 
 void Job::Start(const OpKey& key, Op& op, TimePoint now) {
   auto spec = MakeSpec(op);
   if (!spec) {
-    FailOp(
-        key,
-        {ErrorCode::kResourceExhausted,
-         DescribeOp(key, op) + ": no memory for a shared result of " +
-             std::to_string(AnyOf(op.local).tensor.bytes) + " bytes on " + context_.options.node +
-             "; free former results (maypole_op_free) or raise --result-bytes-max",
-         {}},
-        /*tell_members=*/true,
-        now);
+    FailOp(key,
+           {ErrorCode::kResourceExhausted,
+            DescribeOp(key, op) + ": no memory for a shared result of " +
+                std::to_string(AnyOf(op).tensor.bytes) + " bytes on " + context_.options.node +
+                "; free former results (maypole_op_free) or raise --result-bytes-max",
+            {}},
+           /*tell_members=*/true,
+           now);
     return;
   }
   const std::uint64_t first_token = context_.executions.Add(epoch_.token, key);
@@ -125,7 +124,7 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
            {ErrorCode::kResourceExhausted,
             DescribeOp(key, op) + ": no memory on " + context_.options.node +
                 " for copies of its inputs, which a failure would need (" +
-                std::to_string(AnyOf(op.local).tensor.bytes) +
+                std::to_string(AnyOf(op).tensor.bytes) +
                 " bytes for each of this node's ranks); submit it with overwrite, or in smaller "
                 "parts",
             {}},
@@ -146,7 +145,7 @@ void Job::Start(const OpKey& key, Op& op, TimePoint now) {
 
 // Empty if a shared result is asked for and there is no memory for it.
 std::optional<ExecutionSpec> Job::MakeSpec(Op& op) {
-  const Submission& first = AnyOf(op.local);
+  const Submission& first = AnyOf(op);
   const auto members = static_cast<std::uint32_t>(epoch_.members.size());
   const std::uint64_t bytes = first.elements * SizeOf(first.dtype);
   const Announce& chosen = *op.announces[FirstMember(op)];
@@ -194,11 +193,12 @@ void Job::Compare(const Op& op, TimePoint now) {
       !context_.executions.IsAlone(op.first_token)) {
     return;
   }
-  const Submission& first = AnyOf(op.local);
-  const double predicted =
-      epoch_.tuning.rows[*op.row].SecondsFor(first.elements * SizeOf(first.dtype));
-  if (predicted > 0) {
-    ratios_.Add(*op.row, std::chrono::duration<double>(now - op.started).count() / predicted);
+  const collective::TuningRow& row = epoch_.tuning.rows[*op.row];
+  const Submission& first = AnyOf(op);
+  const double predicted = row.SecondsFor(first.elements * SizeOf(first.dtype));
+  // The first member chose, perhaps by another table.
+  if (predicted > 0 && row.algorithm == op.algorithm) {
+    ratios_.Add(*op.row, std::chrono::duration<double>(now - op.started).count(), predicted);
   }
 }
 

@@ -4,20 +4,28 @@
 
 namespace maypole::agent {
 
-void RowRatios::Add(std::size_t row, double ratio) {
+void RowRatios::Add(std::size_t row, double seconds, double predicted) {
   if (row >= rows_.size()) {
     rows_.resize(row + 1);
   }
   Row& entry = rows_[row];
-  entry.last[entry.count++ % kOpsKept] = ratio;
+  entry.last[entry.count++ % kOpsKept] = seconds / predicted;
   ++entry.fresh;
+  entry.fresh_seconds += seconds;
+}
+
+void RowRatios::Forget(std::size_t row) {
+  if (row < rows_.size()) {
+    rows_[row] = {};
+  }
 }
 
 std::vector<RowMeasured> RowRatios::Take() {
   std::vector<RowMeasured> taken;
   for (std::uint32_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
-    if (row.fresh < kOpsPerReport) {
+    if (row.fresh < kOpsPerReport &&
+        (row.fresh < kLongOpsPerReport || row.fresh_seconds < kLongSeconds)) {
       continue;
     }
     std::vector<double> last(row.last.begin(),
@@ -27,6 +35,7 @@ std::vector<RowMeasured> RowRatios::Take() {
     std::nth_element(last.begin(), middle, last.end());
     taken.push_back({.row = i, .ops = row.fresh, .ratio = *middle});
     row.fresh = 0;
+    row.fresh_seconds = 0;
   }
   return taken;
 }

@@ -16,21 +16,24 @@ namespace maypole::agent {
 class RowRatios {
  public:
   static constexpr std::size_t kOpsKept = 32;
-  // A report needs so many new ones: one slow op is no news.
-  static constexpr std::uint32_t kOpsPerReport = 8;
+  // A report needs so many new ones, or a few that took long: one slow op is no news.
+  static constexpr std::uint32_t kOpsPerReport = 16;
+  static constexpr std::uint32_t kLongOpsPerReport = 3;
+  static constexpr double kLongSeconds = 0.5;  // together
 
-  void Add(std::size_t row, double ratio);
+  void Add(std::size_t row, double seconds, double predicted);
   // The medians of rows with news enough since the last call.
   std::vector<RowMeasured> Take();
 
-  // Another table.
-  void Clear() { rows_.clear(); }
+  // The row says something else now.
+  void Forget(std::size_t row);
 
  private:
   struct Row {
     std::array<double, kOpsKept> last{};  // a ring
     std::uint64_t count = 0;
     std::uint32_t fresh = 0;
+    double fresh_seconds = 0;
   };
 
   std::vector<Row> rows_;

@@ -118,7 +118,7 @@ class BenchRank {
   void Measure(std::span<std::byte> memory);
   std::uint64_t CountWrongAfter(const std::byte* result, std::size_t bytes) const;
   void Check(std::span<std::byte> memory);
-  std::uint64_t AgreeOnIterations(std::span<std::byte> memory);
+  void AgreeOnCounts(std::span<std::byte> memory);
   void Barrier();
   maypole_op* Submit(std::span<std::byte> memory);
   void RunOnce(std::span<std::byte> memory);
@@ -224,20 +224,24 @@ std::uint64_t BenchRank::CountWrongAfter(const std::byte* result, std::size_t by
   }
 }
 
-std::uint64_t BenchRank::AgreeOnIterations(std::span<std::byte> memory) {
+void BenchRank::AgreeOnCounts(std::span<std::byte> memory) {
   RunOnce(memory);
   const double start = Now();
   RunOnce(memory);
   RunOnce(memory);
   if (rank_ == 0) {
-    const double fit = plan_.seconds * 2 / std::max(Now() - start, 1e-7);
-    const double bounded =
-        std::clamp(fit, double{kFewestIterations}, double{Board::kMostIterations});
+    const double each = std::max((Now() - start) / 2, 1e-7);
+    const auto that_fit = [&](double seconds, double fewest) {
+      return static_cast<std::uint64_t>(
+          std::clamp(seconds / each, fewest, double{Board::kMostIterations}));
+    };
     board_.iterations() =
-        plan_.iterations > 0 ? plan_.iterations : static_cast<std::uint64_t>(bounded);
+        plan_.iterations > 0 ? plan_.iterations : that_fit(plan_.seconds, kFewestIterations);
+    board_.warm_ups() =
+        std::max(std::min<std::uint64_t>(kWarmUps + board_.iterations() / 10, kMostWarmUps),
+                 that_fit(plan_.warm_up, 0));
   }
   Barrier();
-  return board_.iterations();
 }
 
 void BenchRank::Measure(std::span<std::byte> memory) {
@@ -247,9 +251,9 @@ void BenchRank::Measure(std::span<std::byte> memory) {
   // Repeated sums in place then stay what they are.
   std::fill(memory.begin(), memory.end(), std::byte{0});
   Barrier();
-  const std::uint64_t iterations = AgreeOnIterations(memory);
-  const std::uint64_t warm_ups = std::min<std::uint64_t>(kWarmUps + iterations / 10, kMostWarmUps);
-  for (std::uint64_t i = 0; i < warm_ups; ++i) {
+  AgreeOnCounts(memory);
+  const std::uint64_t iterations = board_.iterations();
+  for (std::uint64_t i = 0, count = board_.warm_ups(); i < count; ++i) {
     RunOnce(memory);
   }
   Barrier();

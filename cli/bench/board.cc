@@ -33,8 +33,12 @@ std::span<RankCell> Board::cells() const {
   return {reinterpret_cast<RankCell*>(region_.data() + kHeaderBytes), ranks_};
 }
 
+std::uint64_t& Board::warm_ups() const {
+  return reinterpret_cast<std::uint64_t*>(region_.data())[0];
+}
+
 std::uint64_t& Board::iterations() const {
-  return *reinterpret_cast<std::uint64_t*>(region_.data());
+  return reinterpret_cast<std::uint64_t*>(region_.data())[1];
 }
 
 }  // namespace maypole::cli

@@ -31,7 +31,8 @@ class Board {
 
   std::span<RankCell> cells() const;
 
-  // Written by rank 0: how many timed operations come next.
+  // Written by rank 0: how many operations come next, untimed and timed.
+  std::uint64_t& warm_ups() const;
   std::uint64_t& iterations() const;
 
  private:

@@ -71,6 +71,12 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   command.add_flag("--shared-result",
                    flags.plan.shared_result,
                    "Out of place: one copy of the result for all ranks of a node");
+  command
+      .add_option("--warm-up",
+                  flags.plan.warm_up,
+                  "Warm up for so many seconds per size, until the choice of algorithm has settled "
+                  "(default: a few operations)")
+      ->check(CLI::Range(0.0, 3600.0));
   command.add_option("--seconds", flags.plan.seconds, "Aim per size")
       ->envname("MAYPOLE_SECONDS")
       ->check(CLI::Range(0.001, 3600.0))
@@ -135,7 +141,9 @@ std::vector<std::string> ToArguments(const BenchPlan& plan) {
                                         "--algorithm",
                                         plan.algorithm,
                                         "--seconds",
-                                        absl::StrCat(plan.seconds)};
+                                        absl::StrCat(plan.seconds),
+                                        "--warm-up",
+                                        absl::StrCat(plan.warm_up)};
   if (plan.iterations > 0) {
     arguments.insert(arguments.end(), {"--iterations", absl::StrCat(plan.iterations)});
   }

@@ -25,6 +25,7 @@ struct BenchPlan {
   bool overwrite = false;
   bool shared_result = false;
   double seconds = 1;            // aim per size
+  double warm_up = 0;            // seconds per size, at least
   std::uint32_t iterations = 0;  // per size; 0: as many as fit into `seconds`, at least 10
 };
 

@@ -1,6 +1,8 @@
 #include "collective/tuning.h"
 
+#include <map>
 #include <set>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,9 +149,67 @@ TEST(TuningTable, WhatWasLearnedChangesTheChoiceNearThatSizeOnly) {
   EXPECT_NE(Chosen(table, 4096), Algorithm::kDirect);
   EXPECT_NE(Chosen(table, 8192), Algorithm::kDirect);
   EXPECT_EQ(Chosen(table, 1024), Algorithm::kDirect);
-  EXPECT_EQ(CorrectionFor(std::span(&correction, 1), {}, Algorithm::kDirect, 8192), 10);
-  EXPECT_EQ(CorrectionFor(std::span(&correction, 1), {}, Algorithm::kDirect, 16384), 1);
-  EXPECT_EQ(CorrectionFor(std::span(&correction, 1), {}, Algorithm::kRing, 4096), 1);
+  EXPECT_EQ(Chosen(table, 16384), Chosen(MakeTuningTable({.members = 4, .links = Links()}), 16384));
+}
+
+// Truth is not what the formulas say; all is measured that is tried.
+TEST(TuningTable, ARowThatIsMeasuredTriesItsRivalsAndKeepsTheFastest) {
+  const auto truth = [](const TuningRow& row) {
+    const double factor = row.algorithm == Algorithm::kDirect            ? 1.9
+                          : row.algorithm == Algorithm::kTree            ? 1.0
+                          : row.algorithm == Algorithm::kHalvingDoubling ? 1.7
+                                                                         : 3.0;
+    return factor * FormulaSeconds(Links(), 4, row);
+  };
+  std::vector<Correction> learned;
+  std::map<Algorithm, double> tried;
+  TuningRow row;
+  for (int step = 0; step < 10; ++step) {
+    row = *MakeTuningTable({.members = 4, .links = Links(), .corrections = learned})
+               .Find(Collective::kAllReduce, 4096);
+    if (tried.contains(row.algorithm)) {
+      break;
+    }
+    EXPECT_EQ(step > 0, row.reason.starts_with("tries ")) << row.reason;
+    tried[row.algorithm] = truth(row);
+    learned.push_back({.algorithm = row.algorithm,
+                       .bytes = row.seconds_at,
+                       .factor = truth(row) / FormulaSeconds(Links(), 4, row)});
+  }
+  EXPECT_GE(tried.size(), 2u);
+  for (const auto& [algorithm, seconds] : tried) {
+    EXPECT_LE(tried.at(row.algorithm), seconds * (1 + kTie)) << Name(algorithm);
+  }
+  EXPECT_NEAR(row.seconds / tried.at(row.algorithm), 1, 1e-9);
+  EXPECT_THAT(row.reason, HasSubstr("(measured)"));
+  // Far rivals are not worth a try.
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm != Algorithm::kHierarchical && algorithm != Algorithm::kNaive &&
+        !tried.contains(algorithm)) {
+      TuningRow other = row;
+      other.algorithm = algorithm;
+      EXPECT_GT(FormulaSeconds(Links(), 4, other), row.seconds * kTryWithin) << Name(algorithm);
+    }
+  }
+}
+
+TEST(TuningTable, OfCorrectionsTheNearestCountsAndAmongEquallyNearTheSmaller) {
+  const auto factor_at = [](std::uint64_t bytes, const std::vector<Correction>& corrections) {
+    const TuningRule rule = {
+        .bytes_begin = bytes, .algorithm = Algorithm::kRing, .origin = "rules.toml, line 1"};
+    const TuningTable table = MakeTuningTable(
+        {.members = 4, .links = Links(), .rules = std::span(&rule, 1), .corrections = corrections});
+    const TuningRow& row = *table.Find(Collective::kAllReduce, bytes);
+    return row.seconds / FormulaSeconds(Links(), 4, row);
+  };
+  const Correction small = {.algorithm = Algorithm::kRing, .bytes = 4096, .factor = 3};
+  const Correction large = {.algorithm = Algorithm::kRing, .bytes = 16384, .factor = 5};
+  const std::map<std::uint64_t, double> expected = {
+      {1024, 1}, {2048, 3}, {4096, 3}, {8192, 3}, {16384, 5}, {32768, 5}, {65536, 1}};
+  for (const auto& [bytes, factor] : expected) {
+    EXPECT_NEAR(factor_at(bytes, {small, large}), factor, 1e-9) << bytes;
+    EXPECT_NEAR(factor_at(bytes, {large, small}), factor, 1e-9) << bytes;
+  }
 }
 
 TEST(TuningTable, SaysWhatTheOthersWouldCost) {
