@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collective/parts.h"
+#include "proto/control.h"
 #include "proto/text.h"
 
 namespace maypole::agent {
@@ -128,6 +129,12 @@ Outcome PlaceTensors(const SlotRequest& request, FindSegment find, Submission& s
 Outcome ReadCounts(const SlotRequest& request, FindSegment find, Submission& submission) {
   if (request.counts_entries == 0 || !HasCounts(submission.collective)) {
     return {};
+  }
+  // A segment may be sparse and large; only a rank each can be meant.
+  if (request.counts_entries > kWorldSizeMax) {
+    return Invalid("counts element count",
+                   request.counts_entries,
+                   "is above " + std::to_string(kWorldSizeMax) + ", the largest world size");
   }
   BufferView table;
   if (Outcome placed = Place({"counts ",

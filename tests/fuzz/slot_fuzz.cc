@@ -1,5 +1,7 @@
 // A client that writes anything into its control segment. The input is a series of 352-byte pieces:
 // 8 bytes that say which slot, which state and how far the tail moves, then a request.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -7,6 +9,7 @@
 #include "agent/segment/slot_reader.h"
 #include "agent/segment/slot_ring.h"
 #include "common/dtype.h"
+#include "proto/control.h"
 #include "proto/text.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -30,16 +33,36 @@ static_assert(sizeof(Piece) == 352);
 
 constexpr std::uint64_t kSegmentBytes = 1 << 16;
 alignas(64) std::byte g_segment[kSegmentBytes];
+constexpr std::uint64_t kSparseBytes = std::uint64_t{64} << 30;
+
+// As large as an agent allows, which costs its client nothing: no copy of it can be paid for.
+std::byte* Sparse() {
+  static void* const memory =
+      ::mmap(nullptr, kSparseBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  Require(memory != MAP_FAILED, "64 GiB of addresses are there");
+  return static_cast<std::byte*>(memory);
+}
 
 BufferView Find(std::uint32_t segment) {
-  return segment == 1 ? BufferView{MemoryKind::kHost, g_segment, kSegmentBytes} : BufferView{};
+  switch (segment) {
+    case 1:
+      return {MemoryKind::kHost, g_segment, kSegmentBytes};
+    case 2:
+      return {MemoryKind::kHost, Sparse(), kSparseBytes};
+    default:
+      return {};
+  }
+}
+
+bool LiesIn(const BufferView& tensor, const BufferView& segment) {
+  return tensor.address >= segment.address && tensor.bytes <= segment.bytes &&
+         static_cast<std::uint64_t>(tensor.address - segment.address) <=
+             segment.bytes - tensor.bytes;
 }
 
 void CheckPlace(const maypole::agent::Submission& op, const BufferView& tensor) {
   const auto* begin = tensor.address;
-  Require(begin >= g_segment && tensor.bytes <= kSegmentBytes &&
-              static_cast<std::uint64_t>(begin - g_segment) <= kSegmentBytes - tensor.bytes,
-          "a tensor lies within its segment");
+  Require(LiesIn(tensor, Find(1)) || LiesIn(tensor, Find(2)), "a tensor lies within its segment");
   Require(tensor.bytes / maypole::SizeOf(op.dtype) == op.elements, "a tensor has its elements");
   Require(reinterpret_cast<std::uintptr_t>(begin) % maypole::SizeOf(op.dtype) == 0,
           "a tensor is aligned");
@@ -54,6 +77,7 @@ void CheckRequest(const SlotRequest& request) {
   const auto& op = std::get<maypole::agent::Submission>(read);
   Require(maypole::IsPrintableUtf8(op.name) && op.name.size() <= maypole::kNameBytesMax,
           "names are printable");
+  Require(op.counts.size() <= maypole::kWorldSizeMax, "counts are one a rank");
   if (op.elements == 0) {
     return;
   }
@@ -125,8 +149,14 @@ std::vector<maypole::fuzz::Bytes> maypole::fuzz::Seeds() {
   shared.request.flags = kSlotSharedResult;
   Piece release = shared;
   release.state = 3;
+  Piece gather = in_place;
+  gather.request.collective =
+      static_cast<std::uint8_t>(maypole::collective::Collective::kAllGather);
+  gather.request.elements = 0;
+  gather.request.counts_segment = 2;
+  gather.request.counts_entries = 0xffffffff;
   Bytes life = BytesOf(shared);
   const Bytes end = BytesOf(release);
   life.insert(life.end(), end.begin(), end.end());
-  return {BytesOf(in_place), BytesOf(shared), life};
+  return {BytesOf(in_place), BytesOf(shared), BytesOf(gather), life};
 }

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "proto/control.h"
 #include "proto/text.h"
 
 namespace maypole::agent {
@@ -154,12 +155,27 @@ TEST(SlotReader, CopiesTheTableOfCountsAndChecksItsSum) {
   std::memcpy(g_segment + 512, huge, sizeof(huge));
   request.counts_entries = 2;
   EXPECT_THAT(Refusal(request), HasSubstr("not the sum"));
-  request.counts_entries = 1 << 20;
-  EXPECT_THAT(Refusal(request), HasSubstr("counts element count 1048576"));
+  request.counts_entries = kWorldSizeMax;
+  EXPECT_THAT(Refusal(request), HasSubstr("counts element count 65536 of 8 bytes"));
   request.counts_offset = 513;
   EXPECT_THAT(Refusal(request), HasSubstr("counts offset 513"));
   request.counts_segment = 6;
   EXPECT_THAT(Refusal(request), HasSubstr("counts segment 6"));
+}
+
+TEST(SlotReader, ATableOfCountsIsBoundedBeforeItIsCopied) {
+  SlotRequest request = With(collective::Collective::kAllGather);
+  request.counts_segment = 7;
+  for (const std::uint32_t entries : {kWorldSizeMax + 1, std::uint32_t{1} << 31, 0xffffffffu}) {
+    request.counts_entries = entries;
+    const auto read = ReadSlot(request, [](std::uint32_t segment) {
+      return segment == 7 ? BufferView{MemoryKind::kHost, g_segment, std::uint64_t{64} << 30}
+                          : Find(segment);
+    });
+    ASSERT_TRUE(std::holds_alternative<Outcome>(read));
+    EXPECT_THAT(std::get<Outcome>(read).text,
+                HasSubstr("counts element count " + std::to_string(entries) + " is above 65536"));
+  }
 }
 
 TEST(SlotReader, TheOutputOfAnAllToAllLiesApart) {
