@@ -11,6 +11,9 @@
 namespace maypole::agent {
 namespace {
 
+// The coordinator waits no longer; and so it can be added to any time.
+constexpr Duration kTimeoutMax = std::chrono::hours(365 * 24);
+
 Outcome Refuse(ErrorCode code, std::string text) {
   return {code, std::move(text), ""};
 }
@@ -100,13 +103,12 @@ std::variant<ClientHello, Outcome> ReadHello(std::span<const std::byte> packet,
   if (Outcome checked = CheckHello(hello, packet.size(), version); !checked.ok()) {
     return checked;
   }
-  return ClientHello{
-      .session = 0,
-      .job = std::string(LoadText(hello.job, hello.job_bytes)),
-      .rank = Rank(hello.rank),
-      .world_size = hello.world_size,
-      .pid = hello.pid,
-      .timeout = std::chrono::nanoseconds(std::max<std::int64_t>(hello.timeout_ns, 0))};
+  return ClientHello{.session = 0,
+                     .job = std::string(LoadText(hello.job, hello.job_bytes)),
+                     .rank = Rank(hello.rank),
+                     .world_size = hello.world_size,
+                     .pid = hello.pid,
+                     .timeout = std::clamp(Duration(hello.timeout_ns), Duration(0), kTimeoutMax)};
 }
 
 ClientRequest ReadRequest(std::span<const std::byte> packet) {

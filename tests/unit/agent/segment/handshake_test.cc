@@ -48,6 +48,17 @@ TEST(HelloReader, TakesEveryFieldOver) {
   EXPECT_EQ(hello.pid, 4711);
 }
 
+TEST(HelloReader, ATimeoutIsBoundedSoThatItCanBeAddedToTheTime) {
+  Hello hello = ValidHello();
+  const auto timeout_of = [&](std::int64_t ns) {
+    hello.timeout_ns = ns;
+    return std::get<ClientHello>(ReadHello(BytesOf(hello), "0.1.0")).timeout;
+  };
+  EXPECT_EQ(timeout_of(5), Duration(5));
+  EXPECT_EQ(timeout_of(INT64_MAX), std::chrono::hours(365 * 24));
+  EXPECT_EQ(timeout_of(INT64_MIN), Duration(0));
+}
+
 TEST(HelloReader, EveryTruncationIsRefused) {
   const Hello hello = ValidHello();
   for (std::size_t bytes = 0; bytes < sizeof(Hello); ++bytes) {
