@@ -40,12 +40,27 @@ int Bind(int fd, const sockaddr_un& address) {
   return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// A full backlog (EAGAIN) also means that somebody listens.
-bool SomebodyAnswers(const sockaddr_un& address) {
+// Whether the socket at `path` may be taken away: only if whoever listened there has ended.
+absl::Status CheckDead(const std::string& path) {
+  const sockaddr_un address = AddressOf(path);
   const UniqueFd probe = OpenSocket();
-  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) ==
-             0 ||
-         errno == EAGAIN;
+  const bool answers =
+      probe.valid() &&
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  if (answers || errno == EAGAIN) {  // EAGAIN: a full backlog of one that lives
+    return absl::AlreadyExistsError(absl::StrCat("an agent already runs at '",
+                                                 path,
+                                                 "': one per node is enough; stop it first, or "
+                                                 "choose another path by --socket"));
+  }
+  if (errno == EPROTOTYPE) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", path, "' is another program's socket; choose another path by --socket"));
+  }
+  if (errno != ECONNREFUSED && errno != ENOENT) {
+    return Unavailable("cannot tell whether an agent runs at", path);
+  }
+  return absl::OkStatus();
 }
 
 // Locks the directory, so that of two agents that start at once one sees the other's socket.
@@ -114,13 +129,10 @@ absl::Status Listener::ClearPath() {
     return absl::FailedPreconditionError(absl::StrCat(
         "'", path_, "' exists and is not a socket; remove it or choose another path by --socket"));
   }
-  if (SomebodyAnswers(AddressOf(path_))) {
-    return absl::AlreadyExistsError(absl::StrCat("an agent already runs at '",
-                                                 path_,
-                                                 "': one per node is enough; stop it first, or "
-                                                 "choose another path by --socket"));
+  if (absl::Status dead = CheckDead(path_); !dead.ok()) {
+    return dead;
   }
-  if (::unlink(path_.c_str()) != 0) {
+  if (::unlink(path_.c_str()) != 0 && errno != ENOENT) {
     return Unavailable("cannot remove the socket that a dead agent left at", path_);
   }
   return absl::OkStatus();

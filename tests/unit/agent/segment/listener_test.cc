@@ -1,14 +1,18 @@
 #include "agent/segment/listener.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,11 +22,23 @@
 namespace maypole::agent {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class ListenerTest : public testing::Test {
  protected:
   ~ListenerTest() override { std::filesystem::remove_all(directory_); }
+
+  // A socket file that somebody has bound.
+  UniqueFd BindAt(int type) const {
+    std::filesystem::create_directories(directory_ / "sub");
+    UniqueFd fd(::socket(AF_UNIX, type, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
 
   std::filesystem::path directory_ = test::MakeTempDirectory();
   std::string path_ = (directory_ / "sub" / "agent.sock").string();
@@ -51,16 +67,43 @@ TEST_F(ListenerTest, ASecondAgentIsRefusedAndTheFirstLives) {
 }
 
 TEST_F(ListenerTest, ASocketThatADeadAgentLeftIsReplaced) {
-  std::filesystem::create_directories(directory_ / "sub");
-  {
-    const UniqueFd dead(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, path_.c_str());
-    ASSERT_EQ(::bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
+  BindAt(SOCK_SEQPACKET).Reset();
   ASSERT_TRUE(std::filesystem::exists(path_));
   EXPECT_TRUE(Listener::Create(path_).ok());
+}
+
+TEST_F(ListenerTest, ASocketOfAnotherKindOfProgramIsLeftAlone) {
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+    UniqueFd other = BindAt(type);
+    ::listen(other.get(), 1);
+    const auto listener = Listener::Create(path_);
+    EXPECT_EQ(listener.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(listener.status().message()),
+                AllOf(HasSubstr(path_), HasSubstr("another program's"), HasSubstr("--socket")));
+    EXPECT_TRUE(std::filesystem::exists(path_));
+    other.Reset();
+    std::filesystem::remove(path_);
+  }
+}
+
+TEST_F(ListenerTest, ASocketThatCannotBeAskedIsLeftAlone) {
+  const UniqueFd other = BindAt(SOCK_SEQPACKET);
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::vector<UniqueFd> taken;
+  do {
+    taken.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  } while (taken.back().valid());
+  taken.resize(taken.size() - 2);  // one is left, which the lock on the directory takes
+  const auto listener = Listener::Create(path_);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(listener.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(listener.status().message()),
+              AllOf(HasSubstr("cannot tell"), HasSubstr(std::strerror(EMFILE))));
+  EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
 TEST_F(ListenerTest, WhatIsNoSocketIsLeftAlone) {
