@@ -160,14 +160,19 @@ void Declare(daemon::Options& options, AgentOptions& agent) {
              &agent.core.local_slice_bytes,
              "one piece of summing where a node is alone in its job");
   options.Bytes(
-      "window-bytes", &agent.core.window_bytes, "data handed to the network per peer at a time");
-  options.Bytes(
-      "segment-bytes-max", &agent.segment_bytes_max, "shared memory that one rank may have");
+      "window-bytes", &agent.core.window_bytes, 1, "data handed to the network per peer at a time");
+  // What a client asks for at the first small tensor.
+  options.Bytes("segment-bytes-max",
+                &agent.segment_bytes_max,
+                4 << 20,
+                "shared memory that one rank may have");
   options.Bytes("result-bytes-max",
                 &agent.memory.result_bytes_per_job_max,
+                4096,
                 "shared results that one job may hold");
   options.Bytes("scratch-cache-bytes",
                 &agent.memory.scratch_cache_bytes,
+                0,
                 "freed scratch memory that is kept for the next op");
 }
 

@@ -193,6 +193,24 @@ Options::Apply Setter(T* target, absl::StatusOr<T> (*parse)(std::string_view)) {
   };
 }
 
+template <typename T>
+Options::Apply AtLeast(T min,
+                       T* target,
+                       absl::StatusOr<T> (*parse)(std::string_view),
+                       std::string (*format)(T)) {
+  return [=](const std::string& text) {
+    absl::StatusOr<T> value = parse(text);
+    if (value.ok() && *value < min) {
+      return absl::InvalidArgumentError("\"" + text + "\" is less than the least allowed, " +
+                                        format(min));
+    }
+    if (value.ok()) {
+      *target = *value;
+    }
+    return value.status();
+  };
+}
+
 }  // namespace
 
 Options::Options(std::string program, std::string purpose)
@@ -215,12 +233,12 @@ void Options::Text(std::string name, std::string form, std::string* target, std:
           }});
 }
 
-void Options::Bytes(std::string name, std::uint64_t* target, std::string help) {
+void Options::Bytes(std::string name, std::uint64_t* target, std::uint64_t min, std::string help) {
   Custom({.name = std::move(name),
           .form = "SIZE",
           .default_text = FormatBytes(*target),
           .help = std::move(help),
-          .apply = Setter(target, &ParseBytes)});
+          .apply = AtLeast(min, target, &ParseBytes, &FormatBytes)});
 }
 
 void Options::Time(std::string name, Duration* target, Duration min, std::string help) {
@@ -228,17 +246,7 @@ void Options::Time(std::string name, Duration* target, Duration min, std::string
           .form = "TIME",
           .default_text = FormatDuration(*target),
           .help = std::move(help),
-          .apply = [target, min](const std::string& text) {
-            absl::StatusOr<Duration> value = ParseDuration(text);
-            if (value.ok() && *value < min) {
-              return absl::InvalidArgumentError(
-                  "\"" + text + "\" is less than the least allowed, " + FormatDuration(min));
-            }
-            if (value.ok()) {
-              *target = *value;
-            }
-            return value.status();
-          }});
+          .apply = AtLeast(min, target, &ParseDuration, &FormatDuration)});
 }
 
 void Options::Switch(std::string name, bool* target, std::string help) {

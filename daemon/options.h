@@ -49,8 +49,8 @@ class Options {
 
   // `name` is lower case with dashes..
   void Text(std::string name, std::string form, std::string* target, std::string help);
-  void Bytes(std::string name, std::uint64_t* target, std::string help);
   // At least `min`.
+  void Bytes(std::string name, std::uint64_t* target, std::uint64_t min, std::string help);
   void Time(std::string name, Duration* target, Duration min, std::string help);
   void Switch(std::string name, bool* target, std::string help);
   // "host:port"; kept as text.

@@ -17,7 +17,7 @@ class OptionsTest : public testing::Test {
   OptionsTest() : options_("maypole-test", "A test") {
     options_.Port("peer-port", &port_, "Port");
     options_.Text("node", "NAME", &node_, "Name");
-    options_.Bytes("pool-size", &bytes_, "Size");
+    options_.Bytes("pool-size", &bytes_, 4096, "Size");
     options_.Time("lease", &lease_, std::chrono::seconds(1), "Lease");
     options_.Switch("spin", &spin_, "Spin");
     options_.Choice("mode", {"fast", "safe"}, &mode_, "Mode");
@@ -145,6 +145,8 @@ TEST_F(OptionsTest, BadValuesAreRefusedWithOptionValueFormAndSource) {
   EXPECT_THAT(Refusal({"--threads", "0"}), AllOf(HasSubstr("--threads"), HasSubstr("1 to 64")));
   EXPECT_THAT(Refusal({"--lease", "100ms"}),
               AllOf(HasSubstr("--lease"), HasSubstr("\"100ms\""), HasSubstr("1s")));
+  EXPECT_THAT(Refusal({"--pool-size", "0"}),
+              AllOf(HasSubstr("--pool-size"), HasSubstr("\"0\""), HasSubstr("4KiB")));
   EXPECT_THAT(Refusal({"--mode", "quick"}), AllOf(HasSubstr("\"quick\""), HasSubstr("fast, safe")));
   EXPECT_THAT(Refusal({"--spin=maybe"}), AllOf(HasSubstr("--spin"), HasSubstr("maybe")));
   EXPECT_THAT(Refusal(Config("coordinator = \"nowhere\"")),
