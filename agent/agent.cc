@@ -154,6 +154,7 @@ absl::Status Agent::Run(daemon::StopSignals& stop) {
     const bool progressed = TakeEvents();
     CarryOut();
     if (progressed) {
+      has_news_ = true;
       idle_.Reset();
     } else if (!idle_.KeepSpinning(core_->Busy(), Now()) && !Sleep(stop)) {
       break;
@@ -314,6 +315,8 @@ void Agent::Report(TimePoint now) {
     return;
   }
   next_report_ = now + kReportEvery;
+  has_news_ = false;
+  UpdateGauges();
   const TransportCounters counters = transport_->Counters();
   AgentReport report{.waiting = {},
                      .ops = ops_,
@@ -332,7 +335,8 @@ void Agent::Report(TimePoint now) {
   coordinator_->Report(report);
 }
 
-// Before every sleep, so that what Prometheus reads is never older than the agent's last move.
+// Before every sleep and with every report, so that what Prometheus reads is not older than the
+// agent's last move, or than a report where a busy agent never sleeps.
 void Agent::UpdateGauges() {
   const TransportCounters counters = transport_->Counters();
   AgentStats::Set(stats_->sent_bytes, counters.sent_bytes);
@@ -367,7 +371,7 @@ bool Agent::Sleep(daemon::StopSignals& stop) {
   UpdateGauges();
   if (segments_->Arm() && transport_->Arm() && pool_->Arm()) {
     const TimePoint wake =
-        core_->Busy() ? std::min(core_->NextTick(), next_report_) : core_->NextTick();
+        core_->Busy() || has_news_ ? std::min(core_->NextTick(), next_report_) : core_->NextTick();
     int timeout_ms = -1;
     if (wake != kNever) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wake - Now()).count();

@@ -93,6 +93,7 @@ class Agent {
   absl::Status refused_;
   std::uint64_t told_epochs_ = 0;
   TimePoint next_report_{};
+  bool has_news_ = true;  // since the last report
 
   std::uint64_t ops_ = 0;
   std::uint64_t wait_ns_ = 0;

@@ -148,6 +148,11 @@ TEST_F(CoordinatorTest, StatusTellsWhatWaitsForWhom) {
            status[first].value("missing_ranks", std::vector<int>()) == std::vector{2};
   })) << cluster.StatusJson();
   sessions[2].Barrier("step").Wait();
+  sessions.clear();
+  EXPECT_TRUE(Eventually([&] {
+    const auto status = nlohmann::json::parse(cluster.StatusJson(), nullptr, false);
+    return status.contains(nlohmann::json::json_pointer("/nodes/0")) && !status.contains(first);
+  })) << cluster.StatusJson();
 }
 
 }  // namespace
