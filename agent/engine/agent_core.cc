@@ -57,7 +57,8 @@ void AgentCore::OnClient(ClientEvent event, TimePoint now) {
                              {ErrorCode::kFailedPrecondition,
                               "the job has not formed yet: wait for maypole_connect",
                               {}},
-                             {}});
+                             {},
+                             false});
               return;
             }
             jobs_.at(*session->second.token)->Submit(std::move(submission), now);

@@ -151,7 +151,7 @@ void Job::Submit(Submission submission, TimePoint now) {
   LocalRank& local = locals_[index];
   const auto refuse = [&](Outcome outcome) {
     context_.actions.emplace_back(
-        CompleteOp{submission.session, submission.slot, std::move(outcome), {}});
+        CompleteOp{submission.session, submission.slot, std::move(outcome), {}, false});
   };
   if (failure_) {
     refuse(*failure_);
@@ -185,7 +185,7 @@ void Job::Submit(Submission submission, TimePoint now) {
   op.local[index] = std::move(submission);
   if (op.failure) {
     context_.actions.emplace_back(
-        CompleteOp{op.local[index]->session, op.local[index]->slot, *op.failure, {}});
+        CompleteOp{op.local[index]->session, op.local[index]->slot, *op.failure, {}, false});
     Settle(key, now);
     return;
   }
@@ -375,7 +375,7 @@ void Job::CompleteLocals(Op& op, const Outcome& outcome, TimePoint now) {
     if (!op.local[i] || locals_[i].gone) {
       continue;
     }
-    CompleteOp done{op.local[i]->session, op.local[i]->slot, outcome, {}};
+    CompleteOp done{op.local[i]->session, op.local[i]->slot, outcome, {}, op.execution != nullptr};
     if (shared && outcome.ok() && op.local[i]->shared_result) {
       done.result = *shared;
       shared_results_[{done.session, done.slot}] = shared;

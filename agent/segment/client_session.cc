@@ -287,7 +287,7 @@ void ClientSession::Complete(const CompleteOp& done) {
   }
   for (const std::uint32_t segment : std::exchange(slot_segments_[done.slot], {})) {
     if (segment != 0) {
-      segments_.OpEnded(segment, done.outcome.ok());
+      segments_.OpEnded(segment, done.started && !done.outcome.ok());
       CountSegmentBytes();
     }
   }
@@ -356,7 +356,7 @@ void ClientSession::TakeSlot(const SlotRing::Entry& entry) {
                                   has_output ? entry.request.output_segment : 0};
     for (const std::uint32_t segment : slot_segments_[entry.slot]) {
       if (segment != 0) {
-        segments_.OpStarted(segment);
+        segments_.OpBegan(segment);
       }
     }
   }

@@ -63,17 +63,17 @@ BufferView DataSegments::Find(std::uint32_t number) const {
   return {MemoryKind::kHost, region.data(), region.size()};
 }
 
-void DataSegments::OpStarted(std::uint32_t number) {
+void DataSegments::OpBegan(std::uint32_t number) {
   ++segments_.at(number).ops;
 }
 
-void DataSegments::OpEnded(std::uint32_t number, bool succeeded) {
+void DataSegments::OpEnded(std::uint32_t number, bool is_kept) {
   const auto segment = segments_.find(number);
   if (segment == segments_.end()) {
     return;
   }
   --segment->second.ops;
-  segment->second.is_kept = segment->second.is_kept || !succeeded;
+  segment->second.is_kept = segment->second.is_kept || is_kept;
   UnmapIfUnused(segment);
 }
 

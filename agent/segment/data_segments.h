@@ -27,14 +27,16 @@ class DataSegments {
   // kResourceExhausted, naming what was asked and the limit.
   Outcome Add(std::uint64_t bytes, std::uint32_t& number, UniqueFd& fd);
   // The client wants no more of it. Unmapped at once if nothing uses it, else when its last op has
-  // ended. After an op that failed it stays until the session ends, because a transfer of that op
-  // may be under way still. Unknown numbers are ignored.
+  // ended. After an op that failed while it ran it stays until the session ends, because a transfer
+  // of that op may be under way still. Unknown numbers are ignored.
   void Remove(std::uint32_t number);
 
   // Address null if the client has none of that number.
   BufferView Find(std::uint32_t number) const;
-  void OpStarted(std::uint32_t number);
-  void OpEnded(std::uint32_t number, bool succeeded);
+  // From its submission on.
+  void OpBegan(std::uint32_t number);
+  // `is_kept`: it failed while it ran.
+  void OpEnded(std::uint32_t number, bool is_kept);
 
   // Bytes now mapped.
   std::uint64_t bytes() const { return bytes_; }
@@ -44,7 +46,7 @@ class DataSegments {
     MappedRegion region;
     std::uint32_t ops = 0;
     bool is_removed = false;
-    bool is_kept = false;  // an op on it failed
+    bool is_kept = false;  // an op on it failed while it ran
   };
 
   void UnmapIfUnused(std::map<std::uint32_t, Segment>::iterator segment);

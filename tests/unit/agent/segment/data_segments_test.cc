@@ -87,23 +87,23 @@ TEST_F(DataSegmentsTest, TheirNumberIsBounded) {
 TEST_F(DataSegmentsTest, StayMappedWhileAnOpRuns) {
   const std::uint32_t number = Add(4096);
   const BufferView view = segments_.Find(number);
-  segments_.OpStarted(number);
-  segments_.OpStarted(number);
+  segments_.OpBegan(number);
+  segments_.OpBegan(number);
   segments_.Remove(number);
   EXPECT_EQ(segments_.Find(number).address, nullptr);
   view.address[0] = std::byte{1};
-  segments_.OpEnded(number, true);
+  segments_.OpEnded(number, false);
   EXPECT_EQ(segments_.bytes(), 4096u);
   view.address[0] = std::byte{2};
-  segments_.OpEnded(number, true);
+  segments_.OpEnded(number, false);
   EXPECT_EQ(segments_.bytes(), 0u);
 }
 
 TEST_F(DataSegmentsTest, StayMappedAfterAFailedOp) {
   const std::uint32_t number = Add(4096);
   const BufferView view = segments_.Find(number);
-  segments_.OpStarted(number);
-  segments_.OpEnded(number, false);
+  segments_.OpBegan(number);
+  segments_.OpEnded(number, true);
   segments_.Remove(number);
   EXPECT_EQ(segments_.Find(number).address, nullptr);
   view.address[0] = std::byte{1};
