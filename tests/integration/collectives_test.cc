@@ -147,8 +147,7 @@ TEST_F(CollectivesTest, AnAllToAllSwapsRowsAndColumnsInAnyMemory) {
   std::vector<std::vector<float>> outputs(4, std::vector<float>(4 * kBlock));
   EXPECT_THAT(OnAll(sessions,
                     [&](Session& session, std::size_t rank) {
-                      return session.AllToAll(std::span<const float>(inputs[rank]),
-                                              std::span<float>(outputs[rank]));
+                      return session.AllToAll(inputs[rank], std::span<float>(outputs[rank]));
                     }),
               Each("ok"));
   for (std::size_t rank = 0; rank < 4; ++rank) {
@@ -169,11 +168,11 @@ TEST_F(CollectivesTest, ASendMeetsTheReceiveOfItsPairAndNobodyElse) {
   std::vector<float> to_0(100'000);
   std::vector<Op> ops;
   ops.push_back(sessions[3].Recv(std::span(to_3), 0, {.name = "x"}));
-  ops.push_back(sessions[0].Send(std::span<const float>(tensors[0]), 1, {.name = "x"}));
-  ops.push_back(sessions[0].Send(std::span<const float>(tensors[0]), 3, {.name = "x"}));
+  ops.push_back(sessions[0].Send(tensors[0], 1, {.name = "x"}));
+  ops.push_back(sessions[0].Send(tensors[0], 3, {.name = "x"}));
   ops.push_back(sessions[0].Recv(std::span(to_0), 3, {.name = "x"}));
   ops.push_back(sessions[1].Recv(std::span(to_1), 0, {.name = "x"}));
-  ops.push_back(sessions[3].Send(std::span<const float>(tensors[3]), 0, {.name = "x"}));
+  ops.push_back(sessions[3].Send(tensors[3], 0, {.name = "x"}));
   for (Op& op : ops) {
     op.Wait();
   }
@@ -193,12 +192,10 @@ TEST_F(CollectivesTest, AReceiveThatNobodySendsToTimesOutAndNamesTheSender) {
                     HasSubstr("waiting_ranks=3;")));
   // The sender that comes too late is told, unless its bytes have left before the news came; the
   // next of the name meets.
-  EXPECT_THAT(TextOfError([&] {
-                sessions[3].Send(std::span<const float>(tensors[3]), 0, {.name = "never"}).Wait();
-              }),
+  EXPECT_THAT(TextOfError([&] { sessions[3].Send(tensors[3], 0, {.name = "never"}).Wait(); }),
               AnyOf(StartsWith("timeout: "), "ok"));
   Op again = sessions[0].Recv(tensors[0], 3, {.name = "never"});
-  sessions[3].Send(std::span<const float>(tensors[3]), 0, {.name = "never"}).Wait();
+  sessions[3].Send(tensors[3], 0, {.name = "never"}).Wait();
   again.Wait();
   EXPECT_THAT(tensors[0], Each(4.0F));
 }
@@ -251,8 +248,7 @@ TEST_F(CollectivesTest, WhatCannotBeIsRefusedAtOnce) {
               HasSubstr("add up to more, not to count 7"));
   EXPECT_THAT(refusal([&] { return session.AllGather(tensor, {}, std::vector<std::uint64_t>{7}); }),
               HasSubstr("1 counts"));
-  EXPECT_THAT(refusal([&] { return session.Send(std::span<const float>(tensor), 0); }),
-              HasSubstr("itself"));
+  EXPECT_THAT(refusal([&] { return session.Send(tensor, 0); }), HasSubstr("itself"));
   EXPECT_THAT(refusal([&] { return session.Reduce(tensor, 0, {.shared_result = true}); }),
               HasSubstr("not for reduce"));
   EXPECT_THAT(refusal([&] {
@@ -314,7 +310,7 @@ TEST_F(CollectivesTest, ASendTouchesNoOtherAgent) {
   const auto tensors = Tensors(sessions, kCount);
   const auto wire = WireOf(sessions, [&] {
     Op received = sessions[2].Recv(tensors[2], 0);
-    sessions[0].Send(std::span<const float>(tensors[0]), 2).Wait();
+    sessions[0].Send(tensors[0], 2).Wait();
     received.Wait();
   });
   EXPECT_NEAR(wire[0].sent, kBytes, kTolerance);

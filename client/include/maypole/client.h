@@ -41,7 +41,7 @@ inline void Check(maypole_status status) {
   }
 }
 
-// The maypole_dtype of a C++ element type. Half types have none: call AllReduce with the dtype.
+// The maypole_dtype of a C++ element type. Half types have none: call with the dtype.
 template <typename T>
 constexpr maypole_dtype DTypeOf() {
   if constexpr (std::is_same_v<T, float>) {
@@ -71,7 +71,8 @@ struct OpOptions {
   bool overwrite = false;
 };
 
-// An op in flight. Its end waits for the op; an error that nobody waited for is dropped.
+// An op in flight. Its end waits for the op; a result or an error that nobody waited for is
+// dropped.
 class Op {
  public:
   explicit Op(maypole_op* op) : op_(op) {}
@@ -134,7 +135,11 @@ class Session {
     Check(maypole_free(session_.get(), memory.data()));
   }
 
-  // `data` must stay valid and untouched until Op::Wait.
+  // Each collective twice: with a span of elements, whose type has a maypole_dtype, and with a
+  // pointer, a count and a dtype, which half types need. maypole.h says what each reads and writes.
+  // The memory must stay valid and untouched until Op::Wait. `counts`: the elements of each rank's
+  // block; empty: equal blocks.
+
   template <typename T>
   [[nodiscard]] Op AllReduce(std::span<T> data, const OpOptions& options = {}) {
     return AllReduce(data.data(), data.size(), DTypeOf<T>(), options);
@@ -144,54 +149,77 @@ class Session {
                              std::uint64_t count,
                              maypole_dtype dtype,
                              const OpOptions& options = {}) {
-    const maypole_op_options given = Given(dtype, options);
-    maypole_op* op = nullptr;
-    Check(maypole_all_reduce(session_.get(), data, count, &given, &op));
-    return Op(op);
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_all_reduce(session_.get(), data, count, given, op);
+    });
   }
-
-  // The other collectives: maypole.h says what each reads and writes. `counts`: the elements of
-  // each rank's block; empty: equal blocks. Half types go through maypole.h, with get().
 
   template <typename T>
   [[nodiscard]] Op ReduceScatter(std::span<T> data,
                                  const OpOptions& options = {},
                                  std::span<const std::uint64_t> counts = {}) {
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(maypole_reduce_scatter(
-        session_.get(), data.data(), data.size(), Table(counts), &given, &op));
-    return Op(op);
+    return ReduceScatter(data.data(), data.size(), DTypeOf<T>(), options, counts);
+  }
+
+  [[nodiscard]] Op ReduceScatter(void* data,
+                                 std::uint64_t count,
+                                 maypole_dtype dtype,
+                                 const OpOptions& options = {},
+                                 std::span<const std::uint64_t> counts = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_reduce_scatter(session_.get(), data, count, Table(counts), given, op);
+    });
   }
 
   template <typename T>
   [[nodiscard]] Op AllGather(std::span<T> data,
                              const OpOptions& options = {},
                              std::span<const std::uint64_t> counts = {}) {
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(maypole_all_gather(session_.get(), data.data(), data.size(), Table(counts), &given, &op));
-    return Op(op);
+    return AllGather(data.data(), data.size(), DTypeOf<T>(), options, counts);
+  }
+
+  [[nodiscard]] Op AllGather(void* data,
+                             std::uint64_t count,
+                             maypole_dtype dtype,
+                             const OpOptions& options = {},
+                             std::span<const std::uint64_t> counts = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_all_gather(session_.get(), data, count, Table(counts), given, op);
+    });
   }
 
   template <typename T>
   [[nodiscard]] Op Broadcast(std::span<T> data, std::int64_t root, const OpOptions& options = {}) {
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(maypole_broadcast(session_.get(), data.data(), data.size(), root, &given, &op));
-    return Op(op);
+    return Broadcast(data.data(), data.size(), DTypeOf<T>(), root, options);
+  }
+
+  [[nodiscard]] Op Broadcast(void* data,
+                             std::uint64_t count,
+                             maypole_dtype dtype,
+                             std::int64_t root,
+                             const OpOptions& options = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_broadcast(session_.get(), data, count, root, given, op);
+    });
   }
 
   template <typename T>
   [[nodiscard]] Op Reduce(std::span<T> data, std::int64_t root, const OpOptions& options = {}) {
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(maypole_reduce(session_.get(), data.data(), data.size(), root, &given, &op));
-    return Op(op);
+    return Reduce(data.data(), data.size(), DTypeOf<T>(), root, options);
+  }
+
+  [[nodiscard]] Op Reduce(void* data,
+                          std::uint64_t count,
+                          maypole_dtype dtype,
+                          std::int64_t root,
+                          const OpOptions& options = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_reduce(session_.get(), data, count, root, given, op);
+    });
   }
 
   template <typename T>
-  [[nodiscard]] Op AllToAll(std::span<const T> input,
+  [[nodiscard]] Op AllToAll(std::span<const std::type_identity_t<T>> input,
                             std::span<T> output,
                             const OpOptions& options = {}) {
     if (input.size() != output.size()) {
@@ -200,27 +228,47 @@ class Session {
                       std::to_string(output.size()) + "; they must have as many",
                   "");
     }
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(
-        maypole_all_to_all(session_.get(), input.data(), output.data(), input.size(), &given, &op));
-    return Op(op);
+    return AllToAll(input.data(), output.data(), input.size(), DTypeOf<T>(), options);
+  }
+
+  [[nodiscard]] Op AllToAll(const void* input,
+                            void* output,
+                            std::uint64_t count,
+                            maypole_dtype dtype,
+                            const OpOptions& options = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_all_to_all(session_.get(), input, output, count, given, op);
+    });
   }
 
   template <typename T>
-  [[nodiscard]] Op Send(std::span<const T> data, std::int64_t to, const OpOptions& options = {}) {
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(maypole_send(session_.get(), data.data(), data.size(), to, &given, &op));
-    return Op(op);
+  [[nodiscard]] Op Send(std::span<T> data, std::int64_t to, const OpOptions& options = {}) {
+    return Send(data.data(), data.size(), DTypeOf<std::remove_const_t<T>>(), to, options);
+  }
+
+  [[nodiscard]] Op Send(const void* data,
+                        std::uint64_t count,
+                        maypole_dtype dtype,
+                        std::int64_t to,
+                        const OpOptions& options = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_send(session_.get(), data, count, to, given, op);
+    });
   }
 
   template <typename T>
   [[nodiscard]] Op Recv(std::span<T> data, std::int64_t from, const OpOptions& options = {}) {
-    const maypole_op_options given = Given(DTypeOf<T>(), options);
-    maypole_op* op = nullptr;
-    Check(maypole_recv(session_.get(), data.data(), data.size(), from, &given, &op));
-    return Op(op);
+    return Recv(data.data(), data.size(), DTypeOf<T>(), from, options);
+  }
+
+  [[nodiscard]] Op Recv(void* data,
+                        std::uint64_t count,
+                        maypole_dtype dtype,
+                        std::int64_t from,
+                        const OpOptions& options = {}) {
+    return Submit(dtype, options, [&](const maypole_op_options* given, maypole_op** op) {
+      return maypole_recv(session_.get(), data, count, from, given, op);
+    });
   }
 
   [[nodiscard]] Op Barrier(const std::string& name = {}, double timeout = 0) {
@@ -241,8 +289,9 @@ class Session {
  private:
   explicit Session(maypole_session* session) : session_(session) {}
 
-  static maypole_op_options Given(maypole_dtype dtype, const OpOptions& options) {
-    return {
+  template <typename Call>
+  static Op Submit(maypole_dtype dtype, const OpOptions& options, const Call& call) {
+    const maypole_op_options given = {
         dtype,
         options.reduction,
         options.name.empty() ? nullptr : options.name.c_str(),
@@ -252,6 +301,9 @@ class Session {
         options.shared_result ? 1 : 0,
         options.overwrite ? 1 : 0,
     };
+    maypole_op* op = nullptr;
+    Check(call(&given, &op));
+    return Op(op);
   }
 
   const std::uint64_t* Table(std::span<const std::uint64_t> counts) const {

@@ -11,9 +11,9 @@
 namespace maypole::test {
 namespace {
 
-using client::OpOptions;
 using client::Error;
 using client::Op;
+using client::OpOptions;
 using client::Session;
 
 static_assert(std::is_move_constructible_v<Session> && !std::is_copy_constructible_v<Session>);
@@ -23,10 +23,10 @@ static_assert(client::DTypeOf<std::int8_t>() == MAYPOLE_I8 &&
 static_assert(client::DTypeOf<int>() == MAYPOLE_I32 && client::DTypeOf<long>() == MAYPOLE_I64 &&
               client::DTypeOf<long long>() == MAYPOLE_I64);
 
-Session ConnectTo(const std::string& path) {
+Session ConnectTo(const std::string& path, std::int64_t world_size = 1) {
   maypole_connect_options options{};
   options.socket = path.c_str();
-  options.world_size = 1;
+  options.world_size = world_size;
   return Session::Connect(options);
 }
 
@@ -47,6 +47,44 @@ TEST(CppFace, AllReducesAllocatedAndOrdinaryMemory) {
   EXPECT_EQ(shared.Result<float>()[0], 3.0f);
   session.Barrier("end").Wait();
   EXPECT_EQ(session.AgentStats().ops, 42u);
+}
+
+TEST(CppFace, EveryCollectiveTakesSpansOrADType) {
+  FakeAgent agent;
+  Session session = ConnectTo(agent.path(), 2);
+  const std::span<float> tensor = session.Allocate<float>(4);
+  const std::span<float> output = session.Allocate<float>(4);
+  const std::span<const float> constant = tensor;
+  std::vector<std::uint16_t> half(4);
+  const std::uint64_t counts[] = {1, 3};
+  std::vector<Op> ops;
+  ops.push_back(session.ReduceScatter(tensor, {}, counts));
+  ops.push_back(session.ReduceScatter(half.data(), 4, MAYPOLE_BF16, {}, counts));
+  ops.push_back(session.AllGather(tensor));
+  ops.push_back(session.AllGather(half.data(), 4, MAYPOLE_F16));
+  ops.push_back(session.Broadcast(tensor, 1));
+  ops.push_back(session.Broadcast(half.data(), 4, MAYPOLE_F16, 1));
+  ops.push_back(session.Reduce(tensor, 0));
+  ops.push_back(session.Reduce(half.data(), 4, MAYPOLE_BF16, 0));
+  ops.push_back(session.AllToAll(tensor, output));
+  ops.push_back(session.AllToAll(constant, output));
+  ops.push_back(session.AllToAll(half.data(), output.data(), 4, MAYPOLE_F16));
+  ops.push_back(session.Send(tensor, 1));
+  ops.push_back(session.Send(constant, 1));
+  ops.push_back(session.Send(half.data(), 4, MAYPOLE_F16, 1));
+  ops.push_back(session.Recv(tensor, 1));
+  ops.push_back(session.Recv(half.data(), 4, MAYPOLE_BF16, 1));
+  for (Op& op : ops) {
+    EXPECT_NO_THROW(op.Wait());
+  }
+  const auto seen = agent.Await<agent::Submission>(ops.size());
+  ASSERT_EQ(seen.size(), ops.size());
+  EXPECT_EQ(seen[1].dtype, DType::kBF16);
+  EXPECT_THAT(seen[1].counts, testing::ElementsAre(1, 3));
+  EXPECT_EQ(seen[12].dtype, DType::kF32);
+  EXPECT_EQ(seen[13].dtype, DType::kF16);
+  EXPECT_EQ(seen[13].peer, Rank(1));
+  EXPECT_EQ(seen[15].root, Rank(1));
 }
 
 TEST(CppFace, ErrorsAreExceptionsWithStatusAndCulprits) {
