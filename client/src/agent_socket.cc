@@ -169,6 +169,10 @@ bool AgentSocket::AgentIsGone() const {
   return ::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
 }
 
+void AgentSocket::StopReceiving() {
+  ::shutdown(fd_.get(), SHUT_RD);
+}
+
 void AgentSocket::Shutdown() {
   ::shutdown(fd_.get(), SHUT_RDWR);
 }

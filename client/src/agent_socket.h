@@ -43,7 +43,9 @@ class AgentSocket {
 
   // The agent closed its end, or died.
   bool AgentIsGone() const;
-  // Ends the conversation; whoever waits in Receive returns. The descriptor stays.
+  // Whoever waits in Receive returns; nothing is received any more.
+  void StopReceiving();
+  // Ends the conversation. The descriptor stays.
   void Shutdown();
 
   void Close() { fd_.Close(); }

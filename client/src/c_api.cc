@@ -58,6 +58,17 @@ maypole_status Run(const Call& call) {
   }
 }
 
+// 1 if `call` says so, or throws: then maypole_wait tells why.
+template <typename Call>
+int IsSettled(const Call& call) {
+  bool settled = true;
+  Run([&]() -> Outcome {
+    settled = call();
+    return {};
+  });
+  return settled ? 1 : 0;
+}
+
 Outcome Missing(const char* argument) {
   return internal::InvalidArgument(std::string(argument) + " is NULL");
 }
@@ -122,13 +133,19 @@ maypole_status maypole_connect(const maypole_connect_options* options, maypole_s
 
 void maypole_leave(maypole_session* session) {
   if (session != nullptr) {
-    session->session->Leave();
+    Run([&]() -> Outcome {
+      session->session->Leave();
+      return {};
+    });
   }
 }
 
 void maypole_close(maypole_session* session) {
   if (session != nullptr) {
-    session->session->Close();
+    Run([&]() -> Outcome {
+      session->session->Close();
+      return {};
+    });
     delete session;
   }
 }
@@ -276,11 +293,11 @@ maypole_status maypole_barrier(maypole_session* session,
 }
 
 int maypole_test(maypole_op* op) {
-  return op == nullptr || SessionOf(*op).IsSettled(op->op) ? 1 : 0;
+  return IsSettled([&] { return op == nullptr || SessionOf(*op).IsSettled(op->op); });
 }
 
 int maypole_wait_for(maypole_op* op, double seconds) {
-  return op == nullptr || SessionOf(*op).WaitFor(op->op, seconds) ? 1 : 0;
+  return IsSettled([&] { return op == nullptr || SessionOf(*op).WaitFor(op->op, seconds); });
 }
 
 maypole_status maypole_wait(maypole_op* op) {
@@ -297,8 +314,7 @@ void maypole_op_free(maypole_op* op) {
     return;
   }
   Run([&]() -> Outcome {
-    SessionOf(*op).Wait(op->op);
-    SessionOf(*op).ReleaseResult(op->op);
+    SessionOf(*op).Finish(op->op);
     return {};
   });
   delete op;

@@ -38,6 +38,7 @@ struct Op {
   bool ended = false;          // `outcome` is final
   Outcome outcome;
   const std::byte* result = nullptr;  // shared result, zero elements: none
+  std::uint32_t result_segment = 0;   // where that lies
   bool holds_result = false;          // its slot is not given back yet
 };
 

@@ -22,15 +22,31 @@ TimePoint Now() {
   return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
 }
 
+// The kernel drops what the agent passed if this process has no descriptor left.
+Outcome CheckTaken(const UniqueFd& fd, const AgentSocket& agent) {
+  return fd.valid() ? Outcome{}
+                    : Failure(ErrorCode::kResourceExhausted,
+                              "this process could not take a descriptor that " + agent.name() +
+                                  " passed: raise its limit of open files (ulimit -n)");
+}
+
 // Maps what the agent passed; not inherited by children, whose writes would reach the parent's
 // memory.
-Outcome MapPassed(const UniqueFd& fd, std::size_t bytes, MapAccess access, MappedRegion& region) {
+Outcome MapPassed(const UniqueFd& fd,
+                  const AgentSocket& agent,
+                  std::size_t bytes,
+                  MapAccess access,
+                  MappedRegion& region) {
+  if (Outcome taken = CheckTaken(fd, agent); !taken.ok()) {
+    return taken;
+  }
+
   struct stat status {};
 
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0 ||
-      static_cast<std::size_t>(status.st_size) < bytes || bytes == 0) {
+  if (::fstat(fd.get(), &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes ||
+      bytes == 0) {
     return Failure(ErrorCode::kInternal,
-                   "the agent passed no segment of " + std::to_string(bytes) + " bytes");
+                   agent.name() + " passed no segment of " + std::to_string(bytes) + " bytes");
   }
   region = MappedRegion::Map(fd.get(), bytes, access);
   if (!region.valid()) {
@@ -59,8 +75,8 @@ Session::~Session() {
   if (IsForked()) {
     heap_.Abandon();
     control_memory_.Abandon();
-    for (auto& [number, region] : results_) {
-      region.Abandon();
+    for (auto& [number, segment] : results_) {
+      segment.memory.Abandon();
     }
   }
 }
@@ -113,13 +129,11 @@ Outcome Session::ReadHelloReply(Packet& packet) {
     return Failure(static_cast<ErrorCode>(reply.code),
                    std::string(LoadText(reply.text, reply.text_bytes)));
   }
-  if (!packet.fds[0].valid() || !packet.fds[1].valid()) {
-    return Failure(ErrorCode::kResourceExhausted,
-                   "this process could not take the descriptors that " + socket_.name() +
-                       " passed: raise its limit of open files (ulimit -n)");
+  if (Outcome taken = CheckTaken(packet.fds[1], socket_); !taken.ok()) {
+    return taken;
   }
   if (Outcome mapped =
-          MapPassed(packet.fds[0], kControlBytes, MapAccess::kReadWrite, control_memory_);
+          MapPassed(packet.fds[0], socket_, kControlBytes, MapAccess::kReadWrite, control_memory_);
       !mapped.ok()) {
     return mapped;
   }
@@ -147,7 +161,7 @@ Outcome Session::AwaitReady(TimePoint deadline) {
   if (received.code == ErrorCode::kTimeout) {
     return Failure(ErrorCode::kTimeout,
                    "rank " + std::to_string(settings_.rank) + " has waited " +
-                       SecondsText(settings_.timeout) + " s for job \"" + settings_.job +
+                       SecondsText(settings_.timeout) + " for job \"" + settings_.job +
                        "\" (world size " + std::to_string(settings_.world_size) +
                        ") to form, and " + socket_.name() +
                        " does not say who is missing: look at its log, and whether it reaches the "
@@ -230,7 +244,11 @@ Outcome Session::AllocateSegment(std::size_t bytes, DataSegment& segment) {
                    std::string(LoadText(reply.text, reply.text_bytes)));
   }
   segment.number = reply.segment;
-  return MapPassed(packet.fds[0], bytes, MapAccess::kReadWrite, segment.memory);
+  Outcome mapped = MapPassed(packet.fds[0], socket_, bytes, MapAccess::kReadWrite, segment.memory);
+  if (!mapped.ok()) {
+    FreeSegment(segment.number);
+  }
+  return mapped;
 }
 
 void Session::FreeSegment(std::uint32_t number) {
@@ -240,13 +258,16 @@ void Session::FreeSegment(std::uint32_t number) {
   socket_.Send(&request, sizeof(request));
 }
 
-Outcome Session::MapResult(std::uint32_t number, const MappedRegion*& region) {
+Outcome Session::TakeResult(std::uint32_t number, const MappedRegion*& region) {
   const std::lock_guard lock(results_mutex_);
   const auto known = results_.find(number);
   if (known != results_.end()) {
-    region = &known->second;
+    ++known->second.users;
+    region = &known->second.memory;
     return {};
   }
+  // The agent has perhaps dropped the others, and uses no number twice.
+  std::erase_if(results_, [](const auto& entry) { return entry.second.users == 0; });
   auto request = MakeMessage<ResultRequest>(MessageKind::kResultRequest, kClientProtocol);
   request.segment = number;
   AllocateReply reply;
@@ -258,13 +279,19 @@ Outcome Session::MapResult(std::uint32_t number, const MappedRegion*& region) {
     return Failure(static_cast<ErrorCode>(reply.code),
                    std::string(LoadText(reply.text, reply.text_bytes)));
   }
-  MappedRegion mapped;
-  if (Outcome done = MapPassed(packet.fds[0], reply.bytes, MapAccess::kReadOnly, mapped);
+  ResultSegment segment{.memory = {}, .users = 1};
+  if (Outcome done =
+          MapPassed(packet.fds[0], socket_, reply.bytes, MapAccess::kReadOnly, segment.memory);
       !done.ok()) {
     return done;
   }
-  region = &results_.emplace(number, std::move(mapped)).first->second;
+  region = &results_.emplace(number, std::move(segment)).first->second.memory;
   return {};
+}
+
+void Session::GiveResult(std::uint32_t number) {
+  const std::lock_guard lock(results_mutex_);
+  --results_.at(number).users;
 }
 
 Outcome Session::Allocate(std::size_t bytes, void*& memory) {
@@ -307,11 +334,11 @@ void Session::Leave() {
     return;
   }
   const std::shared_lock in_use(lifetime_mutex_);
-  if (!agent_is_gone_ &&
-      socket_mutex_.try_lock()) {  // else a request is under way: the agent is told by the shutdown
+  if (!agent_is_gone_) {
+    socket_.StopReceiving();  // or a request under way would keep the mutex
+    const std::lock_guard lock(socket_mutex_);
     const auto goodbye = MakeMessage<Goodbye>(MessageKind::kGoodbye, kClientProtocol);
     socket_.Send(&goodbye, sizeof(goodbye));
-    socket_mutex_.unlock();
   }
   socket_.Shutdown();
   if (channel_) {

@@ -46,8 +46,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool WaitUntil(const Op& op, TimePoint deadline);
   bool WaitFor(const Op& op, double seconds);
   const Outcome& Wait(Op& op);
-  // Gives a shared result back. `op` was waited for.
-  void ReleaseResult(Op& op);
+  // Waits for its end, if nobody did: its result is dropped then. Gives a shared result back.
+  void Finish(Op& op);
 
   Outcome Stats(StatsReply& stats);
 
@@ -73,7 +73,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Outcome Exchange(const Request& request, MessageKind kind, Reply& reply, Packet& packet);
   Outcome AllocateSegment(std::size_t bytes, DataSegment& segment);
   void FreeSegment(std::uint32_t number);
-  Outcome MapResult(std::uint32_t number, const MappedRegion*& region);
+  // Maps it, if no op has. One GiveResult is due for each success.
+  Outcome TakeResult(std::uint32_t number, const MappedRegion*& region);
+  void GiveResult(std::uint32_t number);
 
   Outcome PlaceBuffers(const OpRequest& request, SlotRequest& slot, Op& op);
   Outcome PlaceTensor(
@@ -83,6 +85,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void GiveMemoryBack(Op& op);
   void End(Op& op);
   Outcome Collect(Op& op);
+  Outcome FindResult(const SlotOutcome& told, Op& op);
+
+  // Of shared results; unmapped when another is mapped and no op has a result in it.
+  struct ResultSegment {
+    MappedRegion memory;
+    std::uint32_t users = 0;
+  };
 
   ConnectSettings settings_;
   std::uint64_t generation_ = ProcessGeneration();
@@ -99,7 +108,7 @@ class Session : public std::enable_shared_from_this<Session> {
        [this](std::uint32_t number) { FreeSegment(number); }}};
   Staging staging_;
   std::mutex results_mutex_;
-  std::map<std::uint32_t, MappedRegion> results_;
+  std::map<std::uint32_t, ResultSegment> results_;
 
   std::atomic<bool> has_left_{false};
   std::atomic<bool> is_closed_{false};

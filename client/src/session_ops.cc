@@ -245,6 +245,21 @@ void Session::End(Op& op) {
   }
 }
 
+// Where the shared result lies in this process.
+Outcome Session::FindResult(const SlotOutcome& told, Op& op) {
+  const MappedRegion* region = nullptr;
+  if (Outcome taken = TakeResult(told.result_segment, region); !taken.ok()) {
+    return taken;
+  }
+  if (told.result_offset > region->size() || op.bytes > region->size() - told.result_offset) {
+    GiveResult(told.result_segment);
+    return Failure(ErrorCode::kInternal, op.name + ": the agent's result lies outside its segment");
+  }
+  op.result = region->data() + told.result_offset;
+  op.result_segment = told.result_segment;
+  return {};
+}
+
 Outcome Session::Collect(Op& op) {
   const SlotOutcome& told = channel_->outcome(op.slot);
   Outcome outcome = {static_cast<ErrorCode>(told.code),
@@ -252,16 +267,7 @@ Outcome Session::Collect(Op& op) {
                      std::string(LoadText(told.culprits, told.culprit_bytes))};
   const bool has_result = outcome.ok() && op.shared_result;
   if (has_result && op.bytes > 0) {
-    const MappedRegion* region = nullptr;
-    outcome = MapResult(told.result_segment, region);
-    if (outcome.ok() &&
-        (told.result_offset > region->size() || op.bytes > region->size() - told.result_offset)) {
-      outcome =
-          Failure(ErrorCode::kInternal, op.name + ": the agent's result lies outside its segment");
-    }
-    if (outcome.ok()) {
-      op.result = region->data() + told.result_offset;
-    }
+    outcome = FindResult(told, op);
   } else if (outcome.ok() && op.result_bytes > 0) {
     std::memcpy(op.result_to, op.result_from, op.result_bytes);
   }
@@ -276,16 +282,21 @@ Outcome Session::Collect(Op& op) {
   return outcome;
 }
 
-void Session::ReleaseResult(Op& op) {
+void Session::Finish(Op& op) {
+  op.result_bytes = 0;  // who has not waited may use the memory for something else by now
+  Wait(op);
   if (!op.holds_result || IsForked()) {
     return;
   }
   op.holds_result = false;
-  op.result = nullptr;
   const std::shared_lock in_use(lifetime_mutex_);
-  if (!is_closed_) {
-    channel_->Give(op.slot, SlotChannel::Release::kSlotAndResult);
+  if (is_closed_) {
+    return;
   }
+  if (std::exchange(op.result, nullptr) != nullptr) {
+    GiveResult(op.result_segment);
+  }
+  channel_->Give(op.slot, SlotChannel::Release::kSlotAndResult);
 }
 
 }  // namespace maypole::client::internal

@@ -1,5 +1,7 @@
 // What an agent uses: no descriptor and no memory more after many sessions, kills and ops than
 // before, and no CPU while nobody asks for anything.
+#include <sys/resource.h>
+
 #include <gmock/gmock.h>
 
 #include "tests/support/integration_test.h"
@@ -11,7 +13,10 @@
 namespace maypole::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr std::size_t kMiB = 1 << 20;
 
@@ -102,6 +107,22 @@ TEST_F(ResourcesTest, MemoryIsBoundedAndDoesNotGrowWithTheNumberOfOps) {
   for (std::uint32_t node = 0; node < cluster.nodes(); ++node) {
     EXPECT_LT(AnonymousBytes(cluster.agent(node).pid()), 64 * kMiB);
   }
+}
+
+TEST_F(ResourcesTest, MemoryThatARankCannotTakeIsNotKeptForIt) {
+  TestCluster cluster({.nodes = 1, .agent_arguments = {"--segment-bytes-max", "8MiB"}});
+  Session session = cluster.Connect(0, 0, 1);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 5; ++i) {
+    texts.push_back(TextOfError([&] { session.Allocate<std::byte>(5 * kMiB); }));
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(texts, Each(AllOf(StartsWith("resource exhausted: "), HasSubstr("ulimit -n"))));
+  EXPECT_EQ(TextOfError([&] { session.Allocate<std::byte>(5 * kMiB); }), "ok");
 }
 
 TEST_F(ResourcesTest, AnIdleJobCostsNoCpu) {

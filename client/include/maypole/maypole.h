@@ -168,7 +168,8 @@ MAYPOLE_API int maypole_wait_for(maypole_op* op, double seconds);
 MAYPOLE_API maypole_status maypole_wait(maypole_op* op);
 /* The shared result, or NULL. */
 MAYPOLE_API const void* maypole_op_result(const maypole_op* op);
-/* Waits if need be, then frees the handle. NULL is allowed. */
+/* Waits if need be, then frees the handle. Without a maypole_wait before, ordinary memory stays as it was: the result is dropped.
+ * NULL is allowed. */
 MAYPOLE_API void maypole_op_free(maypole_op* op);
 
 /* Sentence for the last failure on the calling thread; "" if none. Valid until the thread's next call. */

@@ -58,6 +58,8 @@ class FakeAgent {
     std::function<void(FakeAgent&, const agent::Submission&)> on_submission =
         [](FakeAgent& agent, const agent::Submission& op) { agent.AddOne(op); };
     bool releases_gone_sessions = true;
+    // Shared results lie in so many segments in turn.
+    std::uint32_t result_segments = 1;
   };
 
   FakeAgent() : FakeAgent(Hooks()) {}
@@ -74,7 +76,7 @@ class FakeAgent {
     results_ = *std::move(results);
     server_->OnResultSegment([this](JobToken job, std::uint32_t segment, std::uint64_t& bytes) {
       bytes = results_.region.size();
-      return job == JobToken(7) && segment == 3 ? ::dup(results_.fd.get()) : -1;
+      return job == JobToken(7) && segment < hooks_.result_segments ? ::dup(results_.fd.get()) : -1;
     });
     server_->OnStats([](StatsReply& stats) {
       stats.ops = 42;
@@ -117,7 +119,7 @@ class FakeAgent {
     done.session = op.session;
     done.slot = op.slot;
     if (op.shared_result && op.elements > 0) {
-      done.result = {3, 128, {}};
+      done.result = {shared_results_++ % hooks_.result_segments, 128, {}};
       auto* result = reinterpret_cast<float*>(results_.region.data() + 128);
       for (ElementCount i = 0; i < op.elements; ++i) {
         result[i] = values[i] + 1;
@@ -130,8 +132,8 @@ class FakeAgent {
     server_->Complete(done);
   }
 
-  void Fail(const agent::Submission& op, Outcome outcome) {
-    server_->Complete({op.session, op.slot, std::move(outcome), {}});
+  void Fail(const agent::Submission& op, Outcome outcome, bool started = true) {
+    server_->Complete({op.session, op.slot, std::move(outcome), {}, started});
   }
 
   // What clients did so far. Waits until there are at least `count` of them; fewer after 10 s.
@@ -216,6 +218,7 @@ class FakeAgent {
   Hooks hooks_;
   std::filesystem::path directory_;
   agent::SealedMemory results_;
+  std::uint32_t shared_results_ = 0;
   std::unique_ptr<agent::SegmentServer> server_;
   UniqueFd wake_;
   bool is_stopping_ = false;

@@ -1,6 +1,9 @@
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <latch>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -62,6 +65,23 @@ TEST(Memory, LimitsAreToldWithWhatWasAskedAndWhatIsAllowed) {
   EXPECT_THAT(maypole_last_error(), HasSubstr("2 segments"));
   EXPECT_EQ(maypole_free(session.get(), kept), MAYPOLE_OK);
   EXPECT_EQ(maypole_alloc(session.get(), 1 << 20, &memory), MAYPOLE_OK);
+}
+
+TEST(Memory, OfOpsThatWereRefusedIsGivenBackWhenItIsFreed) {
+  FakeAgent::Hooks hooks;
+  hooks.on_submission = [](FakeAgent& refusing, const agent::Submission& op) {
+    refusing.Fail(op, {ErrorCode::kMismatch, "the ranks disagree", ""}, /*started=*/false);
+  };
+  agent::SegmentServerOptions options;
+  options.segments_per_session_max = 2;
+  FakeAgent agent(hooks, options);
+  const SessionPtr session = Connect(agent.path());
+  for (int i = 0; i < 5; ++i) {
+    float* values = AllocateFloats(session, 1 << 20);
+    OpPtr op = AllReduce(session, values, 1 << 20);
+    EXPECT_EQ(maypole_wait(op.get()), MAYPOLE_MISMATCH);
+    EXPECT_EQ(maypole_free(session.get(), values), MAYPOLE_OK);
+  }
 }
 
 TEST(Op, InSessionMemoryIsReducedInPlaceWithoutACopy) {
@@ -128,6 +148,18 @@ TEST(Op, OnOrdinaryMemoryThatFailsLeavesTheInput) {
   EXPECT_EQ(maypole_wait(failed.get()), MAYPOLE_PEER_LOST);
 }
 
+TEST(Op, ThatNobodyWaitedForLeavesOrdinaryMemoryAlone) {
+  FakeAgent agent;
+  const SessionPtr session = Connect(agent.path());
+  std::vector<float> values(1000, 2.0f);
+  OpPtr op = AllReduce(session, values.data(), values.size());
+  ASSERT_EQ(maypole_wait_for(op.get(), 10), 1);
+  op.reset();
+  EXPECT_THAT(values, Each(2.0f));
+  AllReduce(session, values.data(), values.size()).reset();
+  EXPECT_THAT(values, Each(2.0f));
+}
+
 TEST(Op, OfZeroElementsAndABarrierMeetTheAgent) {
   FakeAgent agent;
   const SessionPtr session = Connect(agent.path());
@@ -167,6 +199,36 @@ TEST(Op, WithASharedResultReadsItInPlaceAndGivesItBack) {
   ASSERT_EQ(maypole_wait(op.get()), MAYPOLE_OK);
   EXPECT_EQ(static_cast<const float*>(maypole_op_result(op.get()))[0], 6.0f);
   EXPECT_THAT(ordinary, Each(5.0f));
+}
+
+// Mappings of shared results in this process; the agent here has one, to write.
+std::size_t MappedResults() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += line.find(" r--s ") != line.npos && line.find("memfd:results") != line.npos ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(Op, WithASharedResultKeepsOnlyMappingsThatHaveAUser) {
+  FakeAgent::Hooks hooks;
+  hooks.result_segments = 1000;
+  FakeAgent agent(hooks);
+  const SessionPtr session = Connect(agent.path());
+  maypole_op_options options{};
+  options.shared_result = 1;
+  float* input = AllocateFloats(session, 100);
+  OpPtr held = AllReduce(session, input, 100, options);
+  ASSERT_EQ(maypole_wait(held.get()), MAYPOLE_OK) << maypole_last_error();
+  for (int i = 0; i < 50; ++i) {
+    OpPtr first = AllReduce(session, input, 100, options);
+    OpPtr second = AllReduce(session, input, 100, options);
+    ASSERT_EQ(maypole_wait(second.get()), MAYPOLE_OK) << maypole_last_error();
+    ASSERT_EQ(maypole_wait(first.get()), MAYPOLE_OK) << maypole_last_error();
+    EXPECT_LE(MappedResults(), 3u);
+  }
+  EXPECT_EQ(static_cast<const float*>(maypole_op_result(held.get()))[99], 1.0f);
 }
 
 TEST(Op, ThatReachesOutsideItsAllocationIsRefusedBeforeTheAgentSeesIt) {
@@ -315,6 +377,30 @@ TEST(Session, ThatLeavesWakesItsWaitersAndKeepsItsMemory) {
   const auto gone = agent.Await<agent::ClientGone>(1);
   ASSERT_EQ(gone.size(), 1u);
   EXPECT_FALSE(gone[0].died);
+}
+
+TEST(Session, ThatLeavesDuringARequestLeavesInPeace) {
+  FakeAgent agent;
+  const SessionPtr session = Connect(agent.path());
+  std::latch asked(1);
+  std::latch left(1);
+  agent.Do([&](agent::SegmentServer& server) {
+    server.OnStats([&](StatsReply&) {
+      asked.count_down();
+      left.wait();
+    });
+  });
+  std::thread asker([&] {
+    maypole_agent_stats stats;
+    EXPECT_NE(maypole_get_agent_stats(session.get(), &stats), MAYPOLE_OK);
+  });
+  asked.wait();
+  maypole_leave(session.get());
+  left.count_down();
+  asker.join();
+  const auto gone = agent.Await<agent::ClientGone>(1);
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_FALSE(gone[0].died) << gone[0].reason;
 }
 
 TEST(Session, ThatIsClosedLeavesHandlesOfOpsSafe) {
