@@ -51,6 +51,41 @@ std::string DescribeField(
   return text;
 }
 
+// The ranks outside the largest group that agrees on everything; none if two groups are largest.
+std::vector<Rank> Minority(std::span<const std::optional<Announce>> announces) {
+  struct Agreed {
+    std::string_view name;
+    OpShape shape;
+    std::vector<Rank> ranks;
+  };
+
+  std::vector<Agreed> groups;
+  for (const auto& announce : announces) {
+    if (!announce) {
+      continue;
+    }
+    for (const AnnounceGroup& group : announce->groups) {
+      auto same = std::find_if(groups.begin(), groups.end(), [&](const Agreed& known) {
+        return known.name == announce->name && known.shape == group.shape;
+      });
+      if (same == groups.end()) {
+        same = groups.insert(same, {announce->name, group.shape, {}});
+      }
+      same->ranks.insert(same->ranks.end(), group.ranks.begin(), group.ranks.end());
+    }
+  }
+  std::sort(groups.begin(), groups.end(), [](const Agreed& a, const Agreed& b) {
+    return a.ranks.size() > b.ranks.size();
+  });
+  std::vector<Rank> minority;
+  if (groups.size() > 1 && groups[0].ranks.size() > groups[1].ranks.size()) {
+    for (std::size_t i = 1; i < groups.size(); ++i) {
+      minority.insert(minority.end(), groups[i].ranks.begin(), groups[i].ranks.end());
+    }
+  }
+  return minority;
+}
+
 std::uint64_t Hash(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325) {
   for (const char byte : bytes) {
     hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
@@ -227,10 +262,11 @@ std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
     }
   }
   const OpShape& shape = first.groups.front().shape;
+  const std::vector<Rank> minority = Minority(announces);
   return Outcome{.code = ErrorCode::kMismatch,
                  .text = Describe(shape.collective, first.name, occurrence) +
                          " was refused before any byte moved: the ranks disagree on " + differences,
-                 .culprits = {}};
+                 .culprits = minority.empty() ? std::string() : ListRanks(minority)};
 }
 
 }  // namespace maypole::agent

@@ -48,7 +48,8 @@ std::string ListRanks(std::vector<Rank> ranks);
 inline constexpr std::size_t kListedRanksMax = 12;
 
 // Empty if all announces (one per member that takes part) agree; else the refusal that all ranks
-// get, naming each differing field with its values and groups of ranks.
+// get, naming each differing field with its values and groups of ranks. Culprits: all but the
+// largest group that agrees, if there is one.
 std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
                                     std::span<const std::optional<Announce>> announces);
 

@@ -30,7 +30,8 @@ TEST_F(MismatchTest, AShapeThatDiffersIsRefusedOnAllRanksBeforeBytesMove) {
               AllOf(StartsWith("mismatch: "),
                     HasSubstr("all_reduce \"w\" #0"),
                     HasSubstr("ranks 0-2 have 1048576"),
-                    HasSubstr("rank 3 has 1048552")));
+                    HasSubstr("rank 3 has 1048552"),
+                    HasSubstr("[ranks=3]")));
   // The announces, and heartbeats perhaps; the tensors have 4 MiB.
   EXPECT_LT(sessions[0].AgentStats().wire_sent_bytes - sent_before, 4096U);
   EXPECT_LT(sessions[2].AgentStats().wire_sent_bytes, 8192U);

@@ -112,6 +112,20 @@ TEST(MatchingTest, GroupsOfSeveralMembersWithTheSameValueAreOne) {
   EXPECT_THAT(FindMismatch(0, announces)->text, HasSubstr("ranks 0-2 have 100, ranks 3, 4 have 5"));
 }
 
+TEST(MatchingTest, TheCulpritsAreWhoeverDoesNotAgreeWithMost) {
+  OpShape other = Shape();
+  other.elements = 5;
+  OpShape third = Shape();
+  third.dtype = DType::kI8;
+  std::vector<std::optional<Announce>> announces = {
+      Announce{"x", 2, 4096, {{other, Ranks({4})}}},
+      std::nullopt,
+      Announce{"x", 2, 4096, {{Shape(), Ranks({0, 1})}, {third, Ranks({3})}}}};
+  EXPECT_EQ(FindMismatch(0, announces)->culprits, "ranks=3,4");
+  announces.push_back(Announce{"x", 2, 4096, {{other, Ranks({5})}}});
+  EXPECT_EQ(FindMismatch(0, announces)->culprits, "");  // two against two
+}
+
 Submission Send(std::uint32_t from, std::uint32_t to) {
   Submission submission;
   submission.name = "x";
