@@ -1,5 +1,6 @@
-// Every collective but all-reduce between real processes: who gets what, what it costs on the wire,
-// and what is refused. The numbers of every dtype: tests/python/ranks/collectives.py.
+// Every collective between real processes: who gets what, what it costs on the wire, and what is
+// refused. The numbers of every dtype: tests/python/ranks/collectives.py.
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -255,6 +256,31 @@ TEST_F(CollectivesTest, WhatCannotBeIsRefusedAtOnce) {
                 return session.Broadcast(tensor, 0, {.algorithm = MAYPOLE_HALVING_DOUBLING});
               }),
               HasSubstr("does not exist for broadcast"));
+}
+
+TEST_F(CollectivesTest, AnAllReduceCarriesWhatItsAlgorithmSays) {
+  TestCluster cluster({.nodes = 4});
+  std::vector<Session> sessions = cluster.ConnectAll(1);
+  const auto tensors = Tensors(sessions, kCount);
+  // In tensors, by agent from the least; each receives as much as it sends (docs/algorithms.md).
+  const std::vector<std::pair<maypole_algorithm, std::vector<double>>> cases = {
+      {MAYPOLE_RING, {1.5, 1.5, 1.5, 1.5}},
+      {MAYPOLE_DIRECT, {1.5, 1.5, 1.5, 1.5}},
+      {MAYPOLE_HALVING_DOUBLING, {1.5, 1.5, 1.5, 1.5}},
+      {MAYPOLE_NAIVE, {3, 3, 3, 3}},
+      {MAYPOLE_TREE, {1, 1, 1, 3}},
+      {MAYPOLE_DOUBLE_TREE, {1, 1, 2, 2}}};
+  for (const auto& [algorithm, expected] : cases) {
+    std::vector<Wire> wire = WireOf(sessions, [&, algorithm = algorithm] {
+      EXPECT_THAT(AllReduceAll(sessions, tensors, {.algorithm = algorithm}), Each("ok"));
+    });
+    std::sort(
+        wire.begin(), wire.end(), [](const Wire& a, const Wire& b) { return a.sent < b.sent; });
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_NEAR(wire[rank].sent, expected[rank] * kBytes, kTolerance) << algorithm;
+      EXPECT_NEAR(wire[rank].received, expected[rank] * kBytes, kTolerance) << algorithm;
+    }
+  }
 }
 
 TEST_F(CollectivesTest, ReduceScatterAndAllGatherCarryTheirShareOnce) {
