@@ -82,11 +82,19 @@ void Job::OnAnnounce(const FrameHeader& header, std::span<const std::byte> body,
       return;
     }
     pair = {Rank(shape.root), Rank(shape.peer)};
+    const Member sender(header.sender);
+    const std::pair members(MemberOf(pair->first), MemberOf(pair->second));
+    if (members != std::pair(self_, sender) && members != std::pair(sender, self_)) {
+      return;  // not between the two of us
+    }
   }
   if (!MayBegin(key, pair)) {
     return;
   }
   Op& op = FindOrCreate(key, now);
+  if (op.pair && op.pair != pair) {
+    return;
+  }
   op.pair = pair;
   if (op.failure) {
     return;

@@ -360,6 +360,61 @@ TEST_F(JobTest, WaitingTellsForWhom) {
   EXPECT_EQ(waiting[0].op.waited, seconds(2));
 }
 
+// ---- of two ranks
+
+class PairTest : public JobTest {
+ protected:
+  // b announces a send/receive; the hash is that of `key_of`, if it is another.
+  void AnnouncePair(std::uint32_t from, std::uint32_t to) { AnnouncePair(from, to, {from, to}); }
+
+  void AnnouncePair(std::uint32_t from,
+                    std::uint32_t to,
+                    std::pair<std::uint32_t, std::uint32_t> key_of) {
+    FrameHeader header = FromB(FrameKind::kAnnounce);
+    header.op = HashOf(Between(0, key_of.first, key_of.second));
+    Arrive(header,
+           EncodeAnnounce(
+               {.name = "x",
+                .algorithm = static_cast<std::uint8_t>(collective::Algorithm::kDirect),
+                .slice_bytes = CoreOptions{}.slice_bytes,
+                .groups = {{ShapeOf(Between(0, from, to)), {Rank(from < 2 ? to : from)}}}}));
+  }
+
+  Submission Between(SessionId session, std::uint32_t from, std::uint32_t to) {
+    Submission op = Op(session, "x");
+    op.collective = collective::Collective::kSendReceive;
+    op.root = Rank(from);
+    op.peer = Rank(to);
+    return op;
+  }
+};
+
+TEST_F(PairTest, BeginsOnceBothRanksAreHere) {
+  FormJob();
+  AnnouncePair(0, 2);
+  EXPECT_TRUE(core_->Busy());
+  Submit(Between(kRank0, 0, 2));
+  EXPECT_THAT(Frames(FrameKind::kData), SizeIs(1));
+}
+
+TEST_F(PairTest, OfRanksWithoutUsOrWithoutTheSenderIsNoNews) {
+  FormJob();
+  AnnouncePair(2, 3);
+  AnnouncePair(0, 1);
+  AnnouncePair(0, 0);
+  AnnouncePair(2, 2);
+  EXPECT_FALSE(core_->Busy());
+}
+
+TEST_F(PairTest, StaysWhatItIsWhateverIsAnnouncedNext) {
+  FormJob();
+  AnnouncePair(0, 2);
+  AnnouncePair(2, 3, {0, 2});
+  AnnouncePair(1, 3, {0, 2});
+  Submit(Between(kRank0, 0, 2));
+  EXPECT_THAT(Frames(FrameKind::kData), SizeIs(1));
+}
+
 // ---- which algorithm
 
 collective::TuningTable Everything(collective::Algorithm algorithm, std::uint32_t version = 1) {
