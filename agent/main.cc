@@ -9,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/transport/ucx/process.h"
+#include "collective/select.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/parse.h"
@@ -73,21 +74,20 @@ void SliceBytes(daemon::Options& options,
                 const std::string& name,
                 std::uint32_t* target,
                 const std::string& help) {
-  constexpr std::uint64_t kMin = 4096;
-  constexpr std::uint64_t kMax = 64 << 20;
-  options.Custom({.name = name,
-                  .form = "SIZE",
-                  .default_text = std::to_string(*target / 1024) + "KiB",
-                  .help = help + "; 4KiB to 64MiB",
-                  .apply = [target](const std::string& text) {
-                    const auto bytes = daemon::ParseBytes(text);
-                    if (bytes.ok() && (*bytes < kMin || *bytes > kMax)) {
-                      return absl::InvalidArgumentError("\"" + text +
-                                                        "\" is not a size from 4KiB to 64MiB");
-                    }
-                    *target = bytes.ok() ? static_cast<std::uint32_t>(*bytes) : *target;
-                    return bytes.status();
-                  }});
+  options.Custom(
+      {.name = name,
+       .form = "SIZE",
+       .default_text = std::to_string(*target / 1024) + "KiB",
+       .help = help + "; 4KiB to 64MiB",
+       .apply = [target](const std::string& text) {
+         const auto bytes = daemon::ParseBytes(text);
+         if (bytes.ok() &&
+             (*bytes < collective::kSliceBytesMin || *bytes > collective::kSliceBytesMax)) {
+           return absl::InvalidArgumentError("\"" + text + "\" is not a size from 4KiB to 64MiB");
+         }
+         *target = bytes.ok() ? static_cast<std::uint32_t>(*bytes) : *target;
+         return bytes.status();
+       }});
 }
 
 void Declare(daemon::Options& options, AgentOptions& agent) {

@@ -17,6 +17,11 @@ namespace maypole::collective {
 // incast of direct.
 inline constexpr std::uint64_t kDirectMaxBytes = 256 * 1024;
 
+// What a slice may measure, whoever says so: smaller ones make more steps than there is memory for,
+// larger ones are no frames.
+inline constexpr std::uint64_t kSliceBytesMin = 4096;
+inline constexpr std::uint64_t kSliceBytesMax = 64 << 20;
+
 struct Choice {
   Algorithm algorithm = Algorithm::kRing;  // never kAuto
   std::uint64_t slice_bytes = 0;           // 0: as the agents are set

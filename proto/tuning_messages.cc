@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "collective/hierarchical.h"
+#include "collective/select.h"
 #include "proto/control.h"
 #include "proto/coordinator.pb.h"
 #include "proto/text.h"
@@ -14,8 +15,10 @@
 namespace maypole {
 namespace {
 
-constexpr int kRowsMax = 4096;
-constexpr std::uint64_t kSliceBytesMax = 64 << 20;
+// 0: as the agents are set.
+bool IsSlice(std::uint64_t bytes) {
+  return bytes == 0 || (bytes >= collective::kSliceBytesMin && bytes <= collective::kSliceBytesMax);
+}
 
 absl::Status Invalid(int row, const std::string& what) {
   return absl::InvalidArgumentError("row " + std::to_string(row) + " of the tuning table: " + what);
@@ -32,7 +35,7 @@ absl::StatusOr<collective::TuningRow> ReadRow(const v1::TuningRow& in, int index
     return Invalid(index,
                    "\"" + in.algorithm() + "\" for \"" + in.collective() + "\" does not exist");
   }
-  if (in.bytes_begin() >= in.bytes_end() || in.slice_bytes() > kSliceBytesMax) {
+  if (in.bytes_begin() >= in.bytes_end() || !IsSlice(in.slice_bytes())) {
     return Invalid(index,
                    "from " + std::to_string(in.bytes_begin()) + " below " +
                        std::to_string(in.bytes_end()) + " bytes in slices of " +

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "collective/parts.h"
+#include "collective/select.h"
 #include "daemon/parse.h"
 #include "proto/text.h"
 
@@ -28,8 +29,6 @@ constexpr std::array<std::string_view, 5> kKeys = {
     "collective", "from", "below", "algorithm", "slice"};
 constexpr std::array<std::string_view, 10> kUnits = {
     "B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"};
-constexpr std::uint64_t kSliceMin = 4096;
-constexpr std::uint64_t kSliceMax = 64 << 20;
 
 // One rule of the file, and what is said about it.
 class Rule {
@@ -172,7 +171,7 @@ absl::StatusOr<TuningRule> Rule::Read() const {
                    "the range from " + daemon::FormatBytes(*from) + " below " +
                        daemon::FormatBytes(*below) + " is empty; from must be less than below");
   }
-  if (*slice != 0 && (*slice < kSliceMin || *slice > kSliceMax)) {
+  if (*slice != 0 && (*slice < collective::kSliceBytesMin || *slice > collective::kSliceBytesMax)) {
     return Invalid(*table_.get("slice"),
                    "slice = \"" + daemon::FormatBytes(*slice) + "\" is not allowed; 4KiB to 64MiB");
   }

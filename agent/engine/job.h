@@ -40,8 +40,9 @@ struct CoreOptions {
   std::string host;
   std::uint32_t slice_bytes = 256 * 1024;  // of one data frame, where no table says otherwise
   std::uint32_t local_slice_bytes =
-      256 * 1024;                            // of one piece of summing when there is no other agent
-  std::uint64_t window_bytes = 512 * 1024;   // handed to the transport per peer
+      256 * 1024;  // of one piece of summing when there is no other agent
+  std::uint64_t slice_bytes_min = collective::kSliceBytesMin;  // that another agent may choose
+  std::uint64_t window_bytes = 512 * 1024;                     // handed to the transport per peer
   Duration lease = std::chrono::seconds(3);  // a peer that is silent for longer is lost
   Duration default_timeout = std::chrono::seconds(300);
   Duration stall_report_after = std::chrono::seconds(5);

@@ -91,12 +91,15 @@ std::optional<Outcome> Job::ChoiceProblem(const OpKey& key, const Op& op) const 
   if (first.algorithm == 0 || first.algorithm > collective::kAlgorithms.size() ||
       !IsAvailable(static_cast<collective::Collective>(op.collective),
                    static_cast<Algorithm>(first.algorithm)) ||
-      first.slice_bytes == 0) {
+      first.slice_bytes < context_.options.slice_bytes_min ||
+      first.slice_bytes > collective::kSliceBytesMax) {
     return Outcome{ErrorCode::kInternal,
                    Describe(op.collective, op.name, key.occurrence) + ": " +
                        epoch_.members[member].node + " chose algorithm " +
                        std::to_string(first.algorithm) + " with slices of " +
-                       std::to_string(first.slice_bytes) + " bytes, which cannot be",
+                       std::to_string(first.slice_bytes) + " bytes, which cannot be; slices have " +
+                       std::to_string(context_.options.slice_bytes_min) + " to " +
+                       std::to_string(collective::kSliceBytesMax) + " bytes",
                    {}};
   }
   return std::nullopt;

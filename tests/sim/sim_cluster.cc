@@ -80,6 +80,7 @@ SimCluster::SimCluster(std::uint64_t seed, Options options)
       random_(seed * 1000003 + 1) {
   core_options_.slice_bytes = random_.Chance(0.5) ? 256 : 2048;
   core_options_.local_slice_bytes = 256;
+  core_options_.slice_bytes_min = 256;
   core_options_.window_bytes = random_.Chance(0.5) ? 512 : 1 << 20;
   core_options_.default_timeout = seconds(20);
   SimNetwork::Options network;

@@ -36,6 +36,7 @@ TEST(TuningMessages, RowsThatCannotBeAreRefusedWithTheirValue) {
   EXPECT_THAT(refusal([](v1::TuningRow& r) { r.set_bytes_end(0); }), HasSubstr("below 0 bytes"));
   EXPECT_THAT(refusal([](v1::TuningRow& r) { r.set_slice_bytes(1 << 30); }),
               HasSubstr("1073741824"));
+  EXPECT_THAT(refusal([](v1::TuningRow& r) { r.set_slice_bytes(4095); }), HasSubstr("4095"));
   EXPECT_THAT(refusal([](v1::TuningRow& r) { r.set_seconds(-1); }), HasSubstr("-1.0"));
 }
 

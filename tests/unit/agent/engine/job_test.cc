@@ -521,17 +521,32 @@ TEST_F(ChoiceTest, AHierarchyRunsWhereTheEpochHasLevels) {
 
 TEST_F(ChoiceTest, AChoiceThatCannotBeFailsTheOpAndNothingElse) {
   FormJob(Turned(MakeEpoch()));
-  SubmitBoth("x");
   sender_of_b_ = 0;
-  const Announce announce{.name = "x",
-                          .algorithm = 99,
-                          .slice_bytes = 1,
-                          .groups = {{{.elements = 8}, {Rank(2), Rank(3)}}}};
-  Arrive(FromB(FrameKind::kAnnounce, "x"), EncodeAnnounce(announce));
-  const auto done = Taken<CompleteOp>();
-  ASSERT_THAT(done, SizeIs(2));
-  EXPECT_EQ(done[0].outcome.code, ErrorCode::kInternal);
-  EXPECT_THAT(done[0].outcome.text, HasSubstr("b chose algorithm 99"));
+  const auto outcome_of = [&](std::uint8_t algorithm, std::uint32_t slice_bytes) {
+    const std::string name =
+        std::to_string(algorithm) + " with slices of " + std::to_string(slice_bytes) + " bytes";
+    SubmitBoth(name);
+    Arrive(FromB(FrameKind::kAnnounce, name),
+           EncodeAnnounce({.name = name,
+                           .algorithm = algorithm,
+                           .slice_bytes = slice_bytes,
+                           .groups = {{{.elements = 8}, {Rank(2), Rank(3)}}}}));
+    const auto done = Taken<CompleteOp>();
+    return done.size() == 2 ? done[0].outcome : Outcome{};
+  };
+  constexpr auto kRing = static_cast<std::uint8_t>(collective::Algorithm::kRing);
+  for (const auto& [algorithm, slice_bytes] : {std::pair<std::uint8_t, std::uint32_t>(99, 4096),
+                                               {kRing, 0},
+                                               {kRing, 1},
+                                               {kRing, 4095},
+                                               {kRing, (64 << 20) + 1}}) {
+    const Outcome outcome = outcome_of(algorithm, slice_bytes);
+    EXPECT_EQ(outcome.code, ErrorCode::kInternal);
+    EXPECT_THAT(outcome.text,
+                HasSubstr("b chose algorithm " + std::to_string(algorithm) + " with slices of " +
+                          std::to_string(slice_bytes) + " bytes"));
+  }
+  EXPECT_TRUE(outcome_of(kRing, 4096).ok());
 }
 
 }  // namespace
