@@ -59,10 +59,15 @@ ElementCount Execution::Elements(StepIndex index) const {
   return spec_.plan->step(index).range.size();
 }
 
-Execution::Slice Execution::Allocate(StepIndex index, DType dtype) {
+bool Execution::Allocate(StepIndex index, DType dtype, Slice& slice) {
   const BufferView scratch = memory_.AllocateScratch(Elements(index) * SizeOf(dtype));
-  MAYPOLE_CHECK(scratch.address != nullptr);
-  return {scratch, std::nullopt};
+  if (scratch.address == nullptr) {
+    MAYPOLE_CHECK(CanFail());  // partial sums are for messages
+    out_of_memory_ = true;
+    return false;
+  }
+  slice = {scratch, std::nullopt};
+  return true;
 }
 
 void Execution::Free(BufferView& scratch) {
@@ -157,9 +162,10 @@ void Execution::StartSend(StepIndex index, ExecutionOutput& out) {
     }
     ReduceWork work = NewWork(index);
     AddInputs(index, work);
-    steps_[index].slice = Allocate(index, accumulator_);
-    work.outputs.push_back({steps_[index].slice.buffer, accumulator_});
-    RunWork(index, TokenKind::kWork, std::move(work), out);
+    if (Allocate(index, accumulator_, steps_[index].slice)) {
+      work.outputs.push_back({steps_[index].slice.buffer, accumulator_});
+      RunWork(index, TokenKind::kWork, std::move(work), out);
+    }
     return;
   }
   const BufferView written = steps_[spec_.plan->WriterOf(index)].slice.buffer;
@@ -222,10 +228,12 @@ bool Execution::KeepWhereItLies(StepIndex index, const ArrivedPayload& payload) 
 void Execution::StartReceive(StepIndex index, ExecutionOutput& out) {
   StepState& state = steps_[index];
   BufferView target;
-  if (IsSum(index)) {
-    target = (state.received = Allocate(index, state.received_dtype)).buffer;
-  } else if (IsUndone(index)) {
-    target = (state.slice = Allocate(index, spec_.dtype)).buffer;
+  if (IsSum(index) || IsUndone(index)) {
+    Slice& slice = IsSum(index) ? state.received : state.slice;
+    if (!Allocate(index, state.received_dtype, slice)) {
+      return;
+    }
+    target = slice.buffer;
   } else {
     target = Primary(index);
   }
@@ -287,7 +295,9 @@ void Execution::StartReduce(StepIndex index, ExecutionOutput& out) {
     case StepKind::kSend:
       MAYPOLE_CHECK(false);
   }
-  AddOutputs(index, work);
+  if (!AddOutputs(index, work)) {
+    return;
+  }
   if (!spec_.plan->PartOf(index).is_sum()) {
     DropOwnSource(work);
     if (work.outputs.empty()) {
@@ -315,7 +325,8 @@ void Execution::Publish(StepIndex index, Operand source, ExecutionOutput& out) {
   ReduceWork work = NewWork(index);
   work.inputs.push_back(source);
   work.divisor = 0;
-  AddOutputs(index, work);
+  const bool added = AddOutputs(index, work);
+  MAYPOLE_CHECK(added);  // it goes into place
   DropOwnSource(work);
   RunWork(index, TokenKind::kPublish, std::move(work), out);
 }

@@ -108,6 +108,9 @@ class Execution {
   // A transfer ended without success though nobody aborted: the owner should.
   bool transfer_failed() const { return transfer_failed_; }
 
+  // A step did not begin for want of scratch, and never will: the owner should abort.
+  bool out_of_memory() const { return out_of_memory_; }
+
   bool aborted() const { return aborted_; }
 
   // The peers whose frames are still missing, for explanations.
@@ -139,7 +142,8 @@ class Execution {
   std::uint64_t Token(StepIndex index, TokenKind kind) const;
   ElementCount Elements(StepIndex index) const;
   bool AllocateUndo();
-  Slice Allocate(StepIndex index, DType dtype);
+  // False, and out_of_memory, if there is none.
+  bool Allocate(StepIndex index, DType dtype, Slice& slice);
   void Free(BufferView& scratch);
   void Release(Slice& slice, ExecutionOutput& out);
   void ReleaseReader(StepIndex writer, ExecutionOutput& out);
@@ -158,7 +162,8 @@ class Execution {
 
   ReduceWork NewWork(StepIndex index) const;
   void AddInputs(StepIndex index, ReduceWork& work) const;
-  void AddOutputs(StepIndex index, ReduceWork& work);
+  // False if there is no scratch for a partial sum.
+  bool AddOutputs(StepIndex index, ReduceWork& work);
   // The rank whose input is all that this member puts in; null if it is the sum of several.
   const LocalTensor* SoleInput(StepIndex index) const;
   bool Gets(const LocalTensor& local, StepIndex index) const;
@@ -197,6 +202,7 @@ class Execution {
   bool aborted_ = false;
   bool restore_begun_ = false;
   bool transfer_failed_ = false;
+  bool out_of_memory_ = false;
 };
 
 }  // namespace maypole::agent

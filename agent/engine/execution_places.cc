@@ -81,17 +81,19 @@ void Execution::AddInputs(StepIndex index, ReduceWork& work) const {
   }
 }
 
-void Execution::AddOutputs(StepIndex index, ReduceWork& work) {
+bool Execution::AddOutputs(StepIndex index, ReduceWork& work) {
   StepState& state = steps_[index];
   const Step& step = spec_.plan->step(index);
   if (step.target == Buffer::kPartial) {
     // Scratch that the frame was received into becomes the sum, unless it is of a narrower type.
     const bool is_ours = state.received.buffer.address != nullptr && !state.received.payload;
-    state.slice = is_ours && state.received_dtype == accumulator_
-                      ? std::exchange(state.received, Slice{})
-                      : Allocate(index, accumulator_);
+    if (is_ours && state.received_dtype == accumulator_) {
+      state.slice = std::exchange(state.received, Slice{});
+    } else if (!Allocate(index, accumulator_, state.slice)) {
+      return false;
+    }
     work.outputs.push_back({state.slice.buffer, accumulator_});
-    return;
+    return true;
   }
   bool saves = false;
   for (std::size_t i = 0; i < spec_.locals.size(); ++i) {
@@ -112,6 +114,7 @@ void Execution::AddOutputs(StepIndex index, ReduceWork& work) {
   if (saves) {
     saved_.push_back(index);
   }
+  return true;
 }
 
 bool Execution::Gets(const LocalTensor& local, StepIndex index) const {

@@ -334,6 +334,16 @@ void Job::Settle(const OpKey& key, TimePoint now) {
   }
   Op& op = found->second;
   if (op.execution && !op.failure) {
+    if (op.execution->out_of_memory()) {
+      FailOp(key,
+             {ErrorCode::kResourceExhausted,
+              DescribeOp(key, op) + ": no memory on " + context_.options.node +
+                  " for partial sums while it ran; submit less at a time, or give the agent more",
+              {}},
+             /*tell_members=*/true,
+             now);
+      return;
+    }
     if (!op.execution->Succeeded()) {
       return;
     }

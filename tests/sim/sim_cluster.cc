@@ -56,6 +56,8 @@ const char* Name(Fault fault) {
       return "restart the coordinator";
     case Fault::kNoResultMemory:
       return "no memory for results";
+    case Fault::kNoScratch:
+      return "no memory for partial sums";
   }
   return "?";
 }
@@ -318,6 +320,9 @@ void SimCluster::Strike(Fault fault) {
       return;
     case Fault::kNoResultMemory:
       nodes_[static_cast<std::size_t>(victim)].memory->RefuseResults(2);
+      return;
+    case Fault::kNoScratch:
+      nodes_[static_cast<std::size_t>(victim)].memory->RefuseScratch(2);
       return;
   }
 }

@@ -30,8 +30,9 @@ enum class Fault {
   kLeaveEarly,  // a rank closes its session with ops in flight
   kRestartCoordinator,
   kNoResultMemory,
+  kNoScratch,
 };
-inline constexpr int kFaultCount = 9;
+inline constexpr int kFaultCount = 10;
 const char* Name(Fault fault);
 
 // Ways to break the core's promises from outside: the tests of the checkers.

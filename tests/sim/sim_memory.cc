@@ -57,7 +57,9 @@ void SimMemory::Delete(std::byte* address) {
 }
 
 agent::BufferView SimMemory::AllocateScratch(std::uint64_t bytes) {
-  if (bytes > scratch_bytes_max_) {
+  const bool is_refused = refuse_scratch_ > 0;
+  refuse_scratch_ -= is_refused ? 1 : 0;
+  if (is_refused || bytes > scratch_bytes_max_) {
     return {.address = nullptr, .bytes = bytes};
   }
   std::byte* address = New(bytes);

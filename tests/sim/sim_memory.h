@@ -54,6 +54,9 @@ class SimMemory : public agent::Memory {
   // Scratch of more bytes than this is not to be had.
   void LimitScratch(std::uint64_t bytes_max) { scratch_bytes_max_ = bytes_max; }
 
+  // The next calls of AllocateScratch find no memory.
+  void RefuseScratch(int times) { refuse_scratch_ = times; }
+
   // The next calls of AllocateResult find no memory.
   void RefuseResults(int times) { refuse_results_ = times; }
 
@@ -66,6 +69,7 @@ class SimMemory : public agent::Memory {
   std::map<std::byte*, JobToken> results_;
   std::uint64_t next_offset_ = 0;
   int refuse_results_ = 0;
+  int refuse_scratch_ = 0;
   std::uint64_t scratch_bytes_max_ = UINT64_MAX;
 };
 

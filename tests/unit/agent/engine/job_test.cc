@@ -341,6 +341,36 @@ TEST_F(JobTest, NoMemoryToPutInputsAsideIsAnErrorForEveryMember) {
   EXPECT_EQ(memory_.scratch_in_use(), 0);
 }
 
+TEST_F(JobTest, NoMemoryForPartialSumsIsAnErrorOfThatOpForEveryMember) {
+  FormJob();
+  for (const SessionId session : {kRank0, kRank1}) {
+    Submission op = Op(session, "x");
+    op.overwrite = true;  // nothing is put aside
+    Submit(op);
+  }
+  Taken<SendFrame>();
+  memory_.RefuseScratch(1);
+  AnnounceFromB("x");
+  std::vector<Action> actions = core_->TakeActions();
+  actions_ = actions;
+  EXPECT_THAT(Frames(FrameKind::kAbort), SizeIs(1));
+  for (const Action& action : actions) {
+    if (const auto* run = std::get_if<RunWork>(&action)) {
+      core_->OnWorkDone(run->token, now_);
+    }
+  }
+  actions_ = actions;
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("no memory on a for partial sums"));
+  EXPECT_FALSE(core_->Busy());
+  EXPECT_EQ(memory_.scratch_in_use(), 0);
+  SubmitBoth("next");
+  AnnounceFromB("next");
+  EXPECT_THAT(Taken<RunWork>(), Not(IsEmpty()));
+}
+
 TEST_F(JobTest, ATimeoutBeyondTheClockIsNone) {
   FormJob();
   Submission op = Op(kRank0, "x");
