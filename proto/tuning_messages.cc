@@ -87,9 +87,9 @@ void FillTuning(const collective::TuningTable& tuning, v1::TuningTable& message)
 }
 
 absl::StatusOr<collective::TuningTable> ReadTuning(const v1::TuningTable& message) {
-  if (message.rows_size() > kRowsMax) {
+  if (message.rows_size() > kTuningRowsMax) {
     return absl::InvalidArgumentError("a tuning table of " + std::to_string(message.rows_size()) +
-                                      " rows, more than " + std::to_string(kRowsMax));
+                                      " rows, more than " + std::to_string(kTuningRowsMax));
   }
   collective::TuningTable tuning{.version = message.version(), .rows = {}};
   for (int i = 0; i < message.rows_size(); ++i) {

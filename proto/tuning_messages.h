@@ -19,6 +19,9 @@ class TuningTable;
 
 namespace maypole {
 
+// What is read may have so many.
+inline constexpr int kTuningRowsMax = 4096;
+
 void FillTuning(const collective::TuningTable& tuning, v1::TuningTable& message);
 absl::StatusOr<collective::TuningTable> ReadTuning(const v1::TuningTable& message);
 

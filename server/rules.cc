@@ -230,6 +230,11 @@ absl::StatusOr<std::vector<TuningRule>> ParseRules(const std::string& text,
       rules.push_back(*std::move(rule));
     }
   }
+  if (rules.size() > kRulesMax) {
+    return absl::InvalidArgumentError(name + ": " + std::to_string(rules.size()) +
+                                      " rules are more than the " + std::to_string(kRulesMax) +
+                                      " that a table has room for");
+  }
   if (absl::Status status = RefuseOverlaps(rules); !status.ok()) {
     return status;
   }

@@ -10,6 +10,7 @@
 // The .cc is the only file that knows the TOML library.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,12 @@
 
 namespace maypole::server {
 
+// So many rules, each with two borders, and the rows of the model make a table that agents take.
+inline constexpr std::size_t kRulesMax = 1024;
+
 // Errors: kInvalidArgument, with file, line, value and the allowed form: a file that is no TOML,
 // keys and names that do not exist, sizes without or with a wrong unit, ranges that are empty or
-// overlap. `name` of the file, for messages.
+// overlap, more than kRulesMax of them. `name` of the file, for messages.
 absl::StatusOr<std::vector<collective::TuningRule>> ParseRules(const std::string& text,
                                                                const std::string& name);
 

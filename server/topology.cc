@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "common/check.h"
 #include "server/groups.h"
 #include "server/ring_order.h"
 
@@ -249,6 +250,7 @@ Topology PlanTopology(const std::map<Rank, std::string>& node_of_rank,
     }
     const LinkMatrix& known = matrix ? *matrix : alike;
     Order best = BestRing(known, groups.levels);
+    MAYPOLE_CHECK(best.size() == members.size());
     const double gain = 1 - LapSeconds(known, best) / LapSeconds(known, order);
     if (gain > kWorthwhile) {
       how = "ring by measured links:";

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "proto/tuning_messages.h"
+
 namespace maypole::server {
 namespace {
 
@@ -88,6 +90,25 @@ TEST(Rules, ThatOverlapAreRefusedWithBothPlaces) {
   EXPECT_EQ(Refusal(small + from + "\"2KiB\""), "accepted");
   EXPECT_THAT(Refusal(small + from + "\"1KiB\""),
               AllOf(HasSubstr("r.toml, line 5"), HasSubstr("r.toml, line 1"), HasSubstr("1KiB")));
+}
+
+TEST(Rules, AreNoMoreThanATableHasRoomFor) {
+  const auto file = [](std::size_t rules) {
+    std::string text;
+    for (std::size_t i = 0; i < rules; ++i) {
+      text += "[[rule]]\ncollective = \"all_reduce\"\nalgorithm = \"ring\"\nfrom = \"" +
+              std::to_string(1001 + 2 * i) + "B\"\nbelow = \"" + std::to_string(1002 + 2 * i) +
+              "B\"\n";
+    }
+    return text;
+  };
+  const auto rules = ParseRules(file(kRulesMax), "r.toml");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  const collective::LinkModel link = {.latency_seconds = 1e-5, .bytes_per_second = 1e9};
+  const collective::TuningTable table = collective::MakeTuningTable(
+      {.members = 4, .links = collective::MeasuredLinks{link, link, {}}, .rules = *rules});
+  EXPECT_LE(table.rows.size(), std::size_t{kTuningRowsMax});
+  EXPECT_THAT(Refusal(file(kRulesMax + 1)), AllOf(HasSubstr("1025"), HasSubstr("1024")));
 }
 
 TEST(Rules, OfAFileThatIsNotThereAreAnError) {

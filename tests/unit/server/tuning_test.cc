@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 
 #include "tests/unit/server/cluster.h"
 
@@ -123,6 +124,29 @@ TEST(Links, AJobDoesNotWaitForLong) {
     EXPECT_FALSE(tables[0].tuning.rows.empty());
   }
   EXPECT_EQ(cluster.View().counters.tables_published, 1u);
+}
+
+TEST(Links, ThatCannotBeAreNotTakenForMeasured) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const collective::LinkModel impossible[] = {
+      {.latency_seconds = 1e-5, .bytes_per_second = std::numeric_limits<double>::denorm_min()},
+      {.latency_seconds = 1e-5, .bytes_per_second = 999},
+      {.latency_seconds = 1e-5, .bytes_per_second = 1.1e13},
+      {.latency_seconds = 61, .bytes_per_second = 1e9},
+      {.latency_seconds = 1e-5, .bytes_per_second = 1e9, .message_seconds = kInfinity},
+      {.latency_seconds = -1e-5, .bytes_per_second = 1e9},
+      {.latency_seconds = kInfinity - kInfinity, .bytes_per_second = 1e9}};
+  for (const collective::LinkModel& link : impossible) {
+    ProbingCluster cluster;
+    const ConnectionId a = cluster.Attach("a");
+    cluster.Join(a, 0, 2);
+    cluster.Join(cluster.Attach("b"), 1, 2);
+    EXPECT_EQ(cluster.AnswerProbes(Survey::Result::kOk, link), 1u);
+    EXPECT_THAT(cluster.View().links, IsEmpty());
+    const auto epochs = cluster.Ever<SendEpoch>(a);
+    ASSERT_THAT(epochs, SizeIs(1));
+    EXPECT_THAT(epochs[0].epoch.members, SizeIs(2));
+  }
 }
 
 TEST(Links, AJobOfOneNodeWaitsForNobody) {
