@@ -6,6 +6,7 @@
 #include <map>
 
 #include "collective/parts.h"
+#include "common/fnv.h"
 
 namespace maypole::agent {
 namespace {
@@ -86,24 +87,11 @@ std::vector<Rank> Minority(std::span<const std::optional<Announce>> announces) {
   return minority;
 }
 
-std::uint64_t Hash(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325) {
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
-  }
-  return hash;
-}
-
-template <typename T>
-std::string_view BytesOf(const T& numbers) {
-  return {reinterpret_cast<const char*>(std::data(numbers)),
-          std::size(numbers) * sizeof(*std::data(numbers))};
-}
-
 // Equal blocks are the same whether they were counted or not.
 std::uint64_t HashCounts(const std::vector<ElementCount>& counts) {
   const bool equal =
       std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
-  return equal ? 0 : std::max<std::uint64_t>(1, Hash(BytesOf(counts)));
+  return equal ? 0 : std::max<std::uint64_t>(1, Fnv1aOf(counts));
 }
 
 std::string DescribeCounts(std::uint64_t hash) {
@@ -118,7 +106,7 @@ std::string DescribeCounts(std::uint64_t hash) {
 }  // namespace
 
 std::uint64_t HashName(std::string_view name) {
-  return Hash(name) & ~kPairBit;
+  return Fnv1a(name) & ~kPairBit;
 }
 
 std::uint64_t HashOf(const Submission& submission) {
@@ -126,7 +114,7 @@ std::uint64_t HashOf(const Submission& submission) {
     return HashName(submission.name);
   }
   const std::uint32_t pair[] = {submission.root.value(), submission.peer.value()};
-  return Hash(BytesOf(pair), Hash(submission.name)) | kPairBit;
+  return Fnv1aOf(pair, Fnv1a(submission.name)) | kPairBit;
 }
 
 Outcome CheckRanks(const Submission& submission, Rank self, std::uint32_t world_size) {

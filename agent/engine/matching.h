@@ -26,7 +26,7 @@ struct OpKey {
 // Set in the hash of an op of two ranks: other ranks and their agents have no part in it.
 inline constexpr std::uint64_t kPairBit = std::uint64_t{1} << 63;
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo), less kPairBit: the same on every agent.
+// Fnv1a less kPairBit: the same on every agent.
 std::uint64_t HashName(std::string_view name);
 // Of the op's name, and of its two ranks if it is a send/receive: names of different pairs do not
 // clash, nor with those of all.

@@ -1,10 +1,11 @@
-// Plans by shape, so that the steps of a training loop are made once. Bounded: the least recently
-// used go.
+// Plans by shape, so that the steps of a training loop are made once. Bounded, by steps and by what
+// a plan takes besides: the least recently used go.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <unordered_map>
 
 #include "agent/engine/plan.h"
 #include "collective/parts.h"
@@ -22,16 +23,23 @@ class PlanCache {
                                   const collective::Layout& layout = {});
 
  private:
+  // What an entry without steps takes, in steps.
+  static constexpr std::size_t kEntrySteps = 64;
+
   struct Entry {
+    std::uint64_t hash;
     collective::Algorithm algorithm;
     collective::Shape shape;  // without parts, which can be many
     collective::Layout layout;
     std::shared_ptr<const Plan> plan;
   };
 
+  void ForgetOldest();
+
   std::size_t steps_max_;
   std::size_t steps_ = 0;
-  std::list<Entry> entries_;  // most recently used first; a training job has tens
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_multimap<std::uint64_t, std::list<Entry>::iterator> by_hash_;
 };
 
 }  // namespace maypole::agent

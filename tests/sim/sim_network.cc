@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "common/fnv.h"
+
 namespace maypole::sim {
 
 using agent::TransportEvent;
@@ -22,11 +24,7 @@ SimNetwork::SimNetwork(Options options,
       complain_(std::move(complain)) {}
 
 std::uint64_t SimNetwork::Checksum(agent::BufferView view) {
-  std::uint64_t sum = 0xcbf29ce484222325;
-  for (std::uint64_t i = 0; i < view.bytes; ++i) {
-    sum = (sum ^ static_cast<std::uint8_t>(view.address[i])) * 0x100000001b3;
-  }
-  return sum;
+  return Fnv1a({reinterpret_cast<const char*>(view.address), view.bytes});
 }
 
 void SimNetwork::WhenWhole(LinkId link, std::function<void()> what) {

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/fnv.h"
 
 namespace maypole::agent {
 namespace {
@@ -21,20 +22,11 @@ struct Envelope {
 
 static_assert(sizeof(Envelope) == 16);
 
-// FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
-std::uint64_t Checksum(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
-  }
-  return hash;
-}
-
 }  // namespace
 
 std::string WrapUcxAddress(std::string_view worker_address) {
   Envelope envelope;
-  envelope.checksum = Checksum(worker_address);
+  envelope.checksum = Fnv1a(worker_address);
   std::string address(sizeof(envelope), '\0');
   std::memcpy(address.data(), &envelope, sizeof(envelope));
   return address.append(worker_address);
@@ -56,7 +48,7 @@ absl::StatusOr<std::string> UnwrapUcxAddress(std::string_view address) {
         "data address of version ", envelope.version, ", this agent speaks ", kVersion));
   }
   const std::string_view worker_address = address.substr(sizeof(envelope));
-  if (envelope.checksum != Checksum(worker_address)) {
+  if (envelope.checksum != Fnv1a(worker_address)) {
     return absl::InvalidArgumentError("damaged data address: its checksum does not match");
   }
   return std::string(worker_address);

@@ -102,13 +102,25 @@ TEST(PlanCacheTest, MakesAShapeOnce) {
 }
 
 TEST(PlanCacheTest, ForgetsTheLeastRecentlyUsedAndKeepsWhatIsInUse) {
-  PlanCache cache(20);
+  PlanCache cache(200);
   const auto used = cache.Get(Algorithm::kRing, ShapeOf(4));
   const std::weak_ptr<const Plan> unused = cache.Get(Algorithm::kRing, ShapeOf(6));
   cache.Get(Algorithm::kRing, ShapeOf(100));
   EXPECT_TRUE(unused.expired());
   EXPECT_EQ(used->schedule().elements, 4);
   EXPECT_NE(cache.Get(Algorithm::kRing, ShapeOf(4)), used);
+}
+
+TEST(PlanCacheTest, PlansWithoutStepsAreBoundedToo) {
+  PlanCache cache(1000);
+  collective::Shape shape = ShapeOf(0);
+  const std::weak_ptr<const Plan> oldest = cache.Get(Algorithm::kRing, shape);
+  EXPECT_EQ(oldest.lock()->size(), 0);
+  for (int i = 0; i < 20; ++i) {
+    ++shape.slice_elements;
+    cache.Get(Algorithm::kRing, shape);
+  }
+  EXPECT_TRUE(oldest.expired());
 }
 
 }  // namespace
