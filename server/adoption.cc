@@ -77,6 +77,7 @@ void Membership::Confirm(Job& job, const EpochInfo& claim, const AgentAttached& 
       seat.state = SeatState::kTaken;
     }
   }
+  WantLinks(job);
 }
 
 // The name is known for something else than the run that the agent claims.
@@ -143,6 +144,7 @@ void Membership::Install(const EpochInfo& claim, const AgentAttached& event) {
   ++counters_.jobs_adopted;
   Log(LogLine::Level::kInfo, JobText(claim.job) + " runs: " + job.reason);
   Job& installed = jobs_[claim.job] = std::move(job);
+  WantLinks(installed);
   for (const std::string& node : replaced) {
     const std::vector<Rank> ranks = installed.RanksOf(node);
     for (Rank rank : ranks) {

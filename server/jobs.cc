@@ -90,6 +90,7 @@ void Membership::Admit(const RankJoins& event, const std::string& node) {
   job.gave_up.erase(event.rank);
   if (job.is_complete()) {
     job.complete_since = now_;
+    WantLinks(job);
     if (!WaitsForLinks(job)) {
       Form(job);
     }

@@ -174,6 +174,7 @@ class Membership {
   // Links and what follows from them (tuning.cc).
   void Progress();  // after every event: probes that can begin, jobs that need not wait any more
   bool WaitsForLinks(const Job& job) const;
+  void WantLinks(const Job& job);
   std::map<std::string, Labels> LabelsOf(const Job& job) const;
   collective::TuningTable TableFor(const Job& job,
                                    std::optional<collective::MeasuredLinks> links) const;

@@ -3,12 +3,16 @@
 // Pure. Pairs come in the order of a round-robin tournament (circle method: one stands still, the
 // others move on by a place each round), and one begins as soon as neither of the two is in another
 // probe; so each agent is in one probe at a time. Of more than kRoundsMax + 1 nodes each meets
-// kRoundsMax others.
+// kRoundsMax others, and those of a job that waits meet each other first.
 // A pair in which an op was in flight is asked again, later and later. One that does not answer is
 // not, until one of the two comes anew.
+//
+// Cost: an event looks at the pairs of the two nodes that became free. Who meets whom is drawn anew
+// when nodes come or go; of many nodes at most once in kDrawEvery, as it looks at all pairs.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,6 +27,7 @@
 namespace maypole::server {
 
 inline constexpr std::size_t kRoundsMax = 63;
+inline constexpr Duration kDrawEvery = std::chrono::seconds(1);
 
 class Survey {
  public:
@@ -42,6 +47,8 @@ class Survey {
   // It is another process now: all its links are to be measured anew.
   void Forget(const std::string& node);
   void ForgetAll();
+  // Those of them that can be asked and have not met, at most kRoundsMax each, meet next.
+  void Prefer(const std::set<std::string>& nodes);
 
   // What begins now; call it after every event and now and then.
   std::vector<Probe> Begin(TimePoint now);
@@ -58,27 +65,50 @@ class Survey {
   bool IsPending(const std::set<std::string>& nodes) const;
 
  private:
-  struct Waiting {
-    LinkTable::Pair pair;
+  using Id = std::uint32_t;  // index into nodes_
+
+  struct Meeting {
+    std::uint32_t order = 0;    // the lowest first
     std::uint32_t refused = 0;  // times that an op was in flight
     TimePoint due{};            // not before
   };
 
-  struct Running {
-    Waiting waiting;
-    TimePoint began;
+  struct Node {
+    std::string name;
+    bool is_here = false;
+    std::uint64_t probe = 0;  // 0: none
+    std::set<Id> met;
+    std::map<Id, Meeting> awaits;  // held by both
+
+    bool is_free() const { return is_here && probe == 0; }
   };
 
-  void Pair();
+  struct Running {
+    Id measures = 0;
+    Id answers = 0;
+    Meeting meeting;
+  };
+
+  Id IdOf(const std::string& node);
+  std::vector<Id> Here(const std::set<std::string>& nodes) const;
+  // They have neither met nor are about to.
+  bool MayMeet(Id a, Id b) const;
+  void Await(Id a, Id b, const Meeting& meeting);
+  void Draw(TimePoint now);
+  Probe Start(Id a, Id b, TimePoint now);
+  void SetMet(Id a, Id b);
   void Finish(std::map<std::uint64_t, Running>::iterator running);
 
   std::function<std::uint64_t()> random_;
-  std::set<std::string> nodes_;
-  std::set<std::string> busy_;  // in a probe
-  std::set<LinkTable::Pair> met_;
-  std::vector<Waiting> waiting_;  // in order of the tournament
+  std::map<std::string, Id> ids_;
+  std::vector<Node> nodes_;  // all that ever were here
+  std::size_t here_ = 0;
+  std::set<Id> freed_;  // whose pairs have to be looked at
+  std::multimap<TimePoint, Id> due_;
   std::map<std::uint64_t, Running> running_;
+  std::deque<std::pair<TimePoint, std::uint64_t>> began_;  // probes, oldest first
   bool changed_ = false;
+  TimePoint drawn_{};
 };
 
 }  // namespace maypole::server

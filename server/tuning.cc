@@ -74,6 +74,13 @@ bool Membership::WaitsForLinks(const Job& job) const {
          survey_.IsPending(NodesOf(job));
 }
 
+// Most pairs of a large cluster never meet, those of a job should.
+void Membership::WantLinks(const Job& job) {
+  if (options_.probe_links) {
+    survey_.Prefer(NodesOf(job));
+  }
+}
+
 std::map<std::string, Labels> Membership::LabelsOf(const Job& job) const {
   std::map<std::string, Labels> labels;
   for (const std::string& node : NodesOf(job)) {
@@ -170,6 +177,9 @@ void Membership::Unlearn(const std::string& node) {
 
 void Membership::On(const LinksWanted&) {
   survey_.ForgetAll();
+  for (const auto& [name, job] : jobs_) {
+    WantLinks(job);
+  }
   learned_.clear();
   for (auto& [name, job] : jobs_) {
     job.learned.clear();

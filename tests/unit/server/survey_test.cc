@@ -80,6 +80,39 @@ TEST_F(SurveyTest, OfManyNodesEachMeetsABoundedNumber) {
   }
 }
 
+TEST_F(SurveyTest, OfManyNodesThoseThatArePreferredMeetFirst) {
+  AddNodes(200);
+  survey.Begin(now);
+  std::set<std::string> job;
+  for (std::size_t i = 0; i < 8; ++i) {
+    job.insert(Node(i * 25));
+  }
+  survey.Prefer(job);
+  EXPECT_TRUE(survey.IsPending(job));
+  std::size_t met = 0;
+  now += seconds(7);  // the probes that were under way are given up
+  for (int round = 0; round < 7; ++round) {
+    for (const Survey::Probe& probe : survey.Begin(now)) {
+      const bool among = job.contains(probe.measures) && job.contains(probe.answers);
+      EXPECT_TRUE(among || (!job.contains(probe.measures) && !job.contains(probe.answers)));
+      met += among ? 1 : 0;
+      survey.End(probe.id, probe.measures, Survey::Result::kOk, now);
+    }
+  }
+  EXPECT_EQ(met, 28u);
+  EXPECT_FALSE(survey.IsPending(job));
+}
+
+TEST_F(SurveyTest, OfManyNodesWhoMeetsWhomIsDrawnNowAndThenOnly) {
+  AddNodes(100);
+  survey.Begin(now);
+  survey.Add("new");
+  EXPECT_THAT(survey.Begin(now), IsEmpty());
+  now += kDrawEvery;
+  survey.Begin(now);
+  EXPECT_TRUE(survey.IsPending({"new", Node(0), Node(1), Node(2), Node(3), Node(50), Node(99)}));
+}
+
 TEST_F(SurveyTest, ANewNodeCostsItsOwnLinksOnly) {
   AddNodes(2);
   const auto first = survey.Begin(now).at(0);

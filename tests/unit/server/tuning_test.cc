@@ -149,6 +149,21 @@ TEST(Links, ThatCannotBeAreNotTakenForMeasured) {
   }
 }
 
+TEST(Links, OfASmallJobAreMeasuredInALargeClusterToo) {
+  ProbingCluster cluster;
+  std::vector<ConnectionId> nodes;
+  for (int i = 0; i < 200; ++i) {
+    nodes.push_back(cluster.Attach("n" + std::to_string(1000 + i)));
+  }
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    cluster.Join(nodes[25 * rank], rank, 8);
+  }
+  cluster.AnswerProbes();
+  const auto epochs = cluster.Ever<SendEpoch>(nodes[0]);
+  ASSERT_THAT(epochs, SizeIs(1));
+  EXPECT_FALSE(epochs[0].epoch.tuning.rows.empty());
+}
+
 TEST(Links, AJobOfOneNodeWaitsForNobody) {
   ProbingCluster cluster;
   const ConnectionId a = cluster.Attach("a");
