@@ -1,6 +1,7 @@
 // What an agent that attaches tells about jobs, against what the coordinator knows: after a restart
 // it knows nothing, after a lost stream it may know more or less than the agent.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "server/membership.h"
@@ -85,15 +86,8 @@ void Membership::AdoptOther(Job& job, const EpochInfo& claim, const AgentAttache
   const std::string text = JobText(claim.job);
   switch (job.state) {
     case JobState::kForming:
-      for (const auto& [rank, seat] : job.seats) {
-        ++counters_.joins_refused;
-        actions_.push_back(RefuseJoin{
-            ConnectionOf(seat.node),
-            claim.job,
-            rank,
-            text + " is already running, as " + NodeText(event.node) + " told when it attached"});
-      }
-      break;
+      Displace(job, claim, event);
+      return;
     case JobState::kRunning:
       if (claim.epoch <= job.epoch.epoch) {
         TellFailed(event.connection,
@@ -114,6 +108,33 @@ void Membership::AdoptOther(Job& job, const EpochInfo& claim, const AgentAttache
       break;
   }
   Install(claim, event);
+}
+
+// The ranks that sit in a job that forms are of the claimed run, whose epoch has not reached their
+// agents, or of the next one.
+void Membership::Displace(Job& job, const EpochInfo& claim, const AgentAttached& event) {
+  std::vector<Join> joins;
+  for (const auto& [rank, seat] : job.seats) {
+    joins.push_back(JoinOf(job, rank));
+    joins.back().displaced = true;
+  }
+  Install(claim, event);
+  Job& installed = jobs_.at(claim.job);
+  std::set<ConnectionId> told;
+  for (const Join& join : joins) {
+    const auto seat = installed.seats.find(join.said.rank);
+    const bool is_of_it =
+        installed.state == JobState::kRunning && join.said.world_size == claim.world_size &&
+        seat != installed.seats.end() && ConnectionOf(seat->second.node) == join.said.connection;
+    if (!is_of_it) {
+      held_.push_back(join);
+      continue;
+    }
+    seat->second.state = SeatState::kTaken;
+    if (told.insert(join.said.connection).second) {
+      actions_.push_back(SendEpoch{join.said.connection, claim});
+    }
+  }
 }
 
 // Takes over a run as the agent tells it. Members that have not attached get the lease to do so.

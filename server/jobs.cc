@@ -37,35 +37,78 @@ void Membership::On(const RankJoins& event) {
   if (node == nullptr || RejoinUnclaimed(event, *node)) {
     return;
   }
-  if (IsEnding(event.job) && !FaultOf(event, options_.world_size_max)) {
-    held_.push_back({event, now_});
+  const Join join{.said = event,
+                  .since = now_,
+                  .deadline = event.timeout > Duration(0) ? now_ + event.timeout : kNever};
+  if (MustWait(join) && !FaultOf(event, options_.world_size_max)) {
+    held_.push_back(join);
     return;
   }
-  Admit(event, *node);
+  Admit(join, *node);
 }
 
-bool Membership::IsEnding(const std::string& job) const {
-  const auto it = jobs_.find(job);
-  return it != jobs_.end() && it->second.state == JobState::kRunning &&
-         std::any_of(it->second.seats.begin(), it->second.seats.end(), [](const auto& entry) {
+// What a rank said that sits in a job that forms.
+Membership::Join Membership::JoinOf(const Job& job, Rank rank) const {
+  const Seat& seat = job.seats.at(rank);
+  return {.said = {.connection = ConnectionOf(seat.node),
+                   .job = job.epoch.job,
+                   .rank = rank,
+                   .world_size = job.epoch.world_size},
+          .since = seat.since,
+          .deadline = seat.deadline};
+}
+
+bool Membership::MustWait(const Join& join) const {
+  const auto job = jobs_.find(join.said.job);
+  if (job == jobs_.end() || job->second.state != JobState::kRunning ||
+      now_ - join.since >= options_.agent_lease) {
+    return false;
+  }
+  return join.displaced ||
+         std::any_of(job->second.seats.begin(), job->second.seats.end(), [](const auto& entry) {
            return entry.second.state == SeatState::kLeft;
          });
 }
 
 void Membership::AdmitHeld() {
-  std::vector<HeldJoin> still_held;
-  for (HeldJoin& held : std::exchange(held_, {})) {
-    const std::string* node = NodeOf(held.join.connection);
-    if (IsEnding(held.join.job) && now_ - held.since < options_.agent_lease) {
+  std::vector<Join> still_held;
+  for (Join& held : std::exchange(held_, {})) {
+    const std::string* node = NodeOf(held.said.connection);
+    if (node != nullptr && !MustWait(held)) {
+      Admit(held, *node);
+    } else if (node != nullptr && now_ < held.deadline) {
       still_held.push_back(std::move(held));
     } else if (node != nullptr) {
-      Admit(held.join, *node);
+      const Job& job = jobs_.at(held.said.job);
+      std::vector<Rank> sitting;
+      for (const auto& [rank, seat] : job.seats) {
+        if (seat.state != SeatState::kLeft) {
+          sitting.push_back(rank);
+        }
+      }
+      TakeBack(held,
+               RankText(sitting) + " of its last run did not leave; end them",
+               "waiting_ranks=" + RankList(sitting));
     }
   }
   held_ = std::move(still_held);
 }
 
-void Membership::Admit(const RankJoins& event, const std::string& node) {
+void Membership::TakeBack(const Join& join, const std::string& why, const std::string& culprits) {
+  const RankJoins& said = join.said;
+  actions_.push_back(RefuseJoin{.connection = said.connection,
+                                .job = said.job,
+                                .rank = said.rank,
+                                .text = "rank " + std::to_string(said.rank.value()) +
+                                        " has waited " + SecondsText(now_ - join.since) + " for " +
+                                        JobText(said.job) + " to form: " + why +
+                                        ", or raise the timeout",
+                                .timed_out = true,
+                                .culprits = culprits});
+}
+
+void Membership::Admit(const Join& join, const std::string& node) {
+  const RankJoins& event = join.said;
   if (std::optional<std::string> refusal = RefusalOf(event, node)) {
     ++counters_.joins_refused;
     Log(LogLine::Level::kWarning, "refused a rank on " + NodeText(node) + ": " + *refusal);
@@ -83,10 +126,8 @@ void Membership::Admit(const RankJoins& event, const std::string& node) {
     job.epoch.job = event.job;
     job.epoch.world_size = event.world_size;
   }
-  job.seats[event.rank] = {.node = node,
-                           .state = SeatState::kTaken,
-                           .since = now_,
-                           .deadline = event.timeout > Duration(0) ? now_ + event.timeout : kNever};
+  job.seats[event.rank] = {
+      .node = node, .state = SeatState::kTaken, .since = join.since, .deadline = join.deadline};
   job.gave_up.erase(event.rank);
   if (job.is_complete()) {
     job.complete_since = now_;
@@ -108,16 +149,7 @@ void Membership::ExpireJoins(Job& job) {
   const std::string reason = ReasonOf(job);
   const std::string awaited = "waiting_ranks=" + RankList(job.AwaitedRanks());
   for (const Rank rank : expired) {
-    const Seat& seat = job.seats.at(rank);
-    actions_.push_back(RefuseJoin{.connection = ConnectionOf(seat.node),
-                                  .job = job.epoch.job,
-                                  .rank = rank,
-                                  .text = "rank " + std::to_string(rank.value()) + " has waited " +
-                                          SecondsText(now_ - seat.since) + " for " +
-                                          JobText(job.epoch.job) + " to form: " + reason +
-                                          "; start them, or raise the timeout",
-                                  .timed_out = true,
-                                  .culprits = awaited});
+    TakeBack(JoinOf(job, rank), reason + "; start them", awaited);
     job.seats.erase(rank);
     job.gave_up.insert(rank);
   }
@@ -216,9 +248,9 @@ void Membership::Form(Job& job) {
 }
 
 void Membership::On(const RankLeaves& event) {
-  const auto is_held = [&](const HeldJoin& held) {
-    return held.join.connection == event.connection && held.join.job == event.job &&
-           held.join.rank == event.rank;
+  const auto is_held = [&](const Join& held) {
+    return held.said.connection == event.connection && held.said.job == event.job &&
+           held.said.rank == event.rank;
   };
   if (event.token.value() == 0 && std::erase_if(held_, is_held) > 0) {
     return;

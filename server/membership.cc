@@ -126,8 +126,7 @@ void Membership::On(const AgentDetached& event) {
 
 void Membership::Detach(const std::string& node) {
   Agent& agent = agents_[node];
-  std::erase_if(held_,
-                [&](const HeldJoin& held) { return held.join.connection == agent.connection; });
+  std::erase_if(held_, [&](const Join& held) { return held.said.connection == agent.connection; });
   connections_.erase(agent.connection);
   survey_.Remove(node);
   agent.connection = 0;

@@ -4,23 +4,21 @@
 // Pure: no I/O, clock, thread or logging; random numbers come from the caller. Confined.
 //
 // Agents.  One per node name. A lost stream alone changes nothing for running jobs: the coordinator
-// is not on a
-//          gradient's path, and the agents' own leases decide. Joins that have not become an epoch
-//          are dropped; the agent says them again when it attaches again. An agent that stays away
-//          for the lease, or comes back as another process, is gone, and the running jobs with
-//          ranks on it fail.
-// Jobs.    forming -> running, when all ranks 0 .. world_size-1 have joined, in any order. running
-// -> failed, by the death
-//          of a rank, by an agent's report or by the loss of an agent; all members are told. A job
-//          is forgotten, and its name free, when all its ranks have left; a failed one also as soon
-//          as a rank joins a new run of that name. Agents tell independently
-//          of each other that their ranks have left, so the first join of the next run may come
-//          before the last leave: while some ranks of a run have left, joins wait, at most for the
-//          lease.
+//          is not on a gradient's path, and the agents' own leases decide. Joins that have not
+//          become an epoch are dropped; the agent says them again when it attaches again. An agent
+//          that stays away for the lease, or comes back as another process, is gone, and the
+//          running jobs with ranks on it fail.
+// Jobs.    forming -> running, when all ranks 0 .. world_size-1 have joined, in any order.
+//          running -> failed, by the death of a rank, by an agent's report or by the loss of an
+//          agent; all members are told. A job is forgotten, and its name free, when all its ranks
+//          have left; a failed one also as soon as a rank joins a new run of that name. Agents tell
+//          independently of each other that their ranks have left, so the first join of the next
+//          run may come before the last leave: while some ranks of a run have left, joins wait, at
+//          most for the lease. So do ranks that were forming a job when a run of its name was
+//          adopted.
 // Memory.  None beyond the process. An agent that attaches tells the epochs that it runs, and the
-// coordinator adopts what it does
-//          not know; of two runs that claim one name the higher epoch stays, else the one known
-//          first.
+//          coordinator adopts what it does not know; of two runs that claim one name the higher
+//          epoch stays, else the one known first.
 #pragma once
 
 #include <cstddef>
@@ -130,10 +128,13 @@ class Membership {
     std::string culprits;
   };
 
-  // A rank of the next run, while the ranks of the present one are leaving.
-  struct HeldJoin {
-    RankJoins join;
+  struct Join {
+    RankJoins said;
     TimePoint since;
+    TimePoint deadline = kNever;  // for the job to form
+    // Of the next run, perhaps, of a name whose run was adopted: who has left that run may be told
+    // a little later.
+    bool displaced = false;
   };
 
   using Jobs = std::map<std::string, Job>;
@@ -157,9 +158,11 @@ class Membership {
   std::string NodeText(const std::string& node) const;  // "node b (host h)"
 
   // Jobs (jobs.cc).
-  void Admit(const RankJoins& event, const std::string& node);
+  void Admit(const Join& join, const std::string& node);
   void AdmitHeld();
-  bool IsEnding(const std::string& job) const;
+  Join JoinOf(const Job& job, Rank rank) const;
+  bool MustWait(const Join& join) const;
+  void TakeBack(const Join& join, const std::string& why, const std::string& culprits);
   std::optional<std::string> RefusalOf(const RankJoins& event, const std::string& node) const;
   std::optional<std::string> ConflictOf(const RankJoins& event,
                                         const std::string& node,
@@ -195,6 +198,7 @@ class Membership {
   void Adopt(const EpochInfo& claim, const AgentAttached& event);
   void AdoptOther(Job& job, const EpochInfo& claim, const AgentAttached& event);
   void Confirm(Job& job, const EpochInfo& claim, const AgentAttached& event);
+  void Displace(Job& job, const EpochInfo& claim, const AgentAttached& event);
   void Install(const EpochInfo& claim, const AgentAttached& event);
   void TellFailed(ConnectionId connection, const EpochInfo& epoch, const EndedRun& run);
 
@@ -204,8 +208,8 @@ class Membership {
   const Random random_;
   std::map<std::string, Agent> agents_;  // by node
   std::map<ConnectionId, std::string> connections_;
-  Jobs jobs_;  // by name
-  std::vector<HeldJoin> held_;
+  Jobs jobs_;               // by name
+  std::vector<Join> held_;  // of the next run, while the ranks of the present one leave
   std::map<JobToken, EndedRun> ended_;
   std::deque<JobToken> ended_order_;  // oldest first
   LinkTable links_;

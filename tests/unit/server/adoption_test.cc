@@ -70,15 +70,59 @@ TEST(Adoption, OfAMemberThatWasStartedAnewFailsTheJob) {
   EXPECT_EQ(cluster.View().jobs.at(0).state, JobState::kFailed);
 }
 
-TEST(Adoption, TurnsAwayRanksThatWereFormingTheSameName) {
+TEST(Adoption, LetsRanksOfTheNextRunWaitForItsEnd) {
+  Cluster cluster;
+  const ConnectionId c = cluster.Attach("c");
+  cluster.Join(c, 0, 2);
+  const ConnectionId a = AttachWith(cluster, "a", {Epoch3()});
+  const ConnectionId b = AttachWith(cluster, "b", {Epoch3()});
+  EXPECT_EQ(cluster.View().jobs.at(0).epoch.token, JobToken(500));
+  for (std::uint32_t rank : {0u, 1u}) {
+    cluster.Leave(a, rank, 500);
+    EXPECT_EQ(cluster.CountOfLast<RefuseJoin>(), 0u);
+  }
+  cluster.Leave(b, 2, 500);
+  EXPECT_EQ(cluster.View().jobs.at(0).state, JobState::kForming);
+  cluster.Join(c, 1, 2);
+  EXPECT_THAT(cluster.Sent<SendEpoch>(c), SizeIs(1));
+}
+
+TEST(Adoption, TurnsAwayRanksThatWereFormingTheSameNameAfterTheLease) {
   Cluster cluster;
   const ConnectionId c = cluster.Attach("c");
   cluster.Join(c, 0, 2);
   AttachWith(cluster, "a", {Epoch3()});
+  AttachWith(cluster, "b", {Epoch3()});
+  cluster.Pass(kLease);
   const auto refusals = cluster.Sent<RefuseJoin>(c);
   ASSERT_THAT(refusals, SizeIs(1));
-  EXPECT_THAT(refusals[0].text, AllOf(HasSubstr("already running"), HasSubstr("node a")));
+  EXPECT_THAT(refusals[0].text, HasSubstr("already running"));
   EXPECT_EQ(cluster.View().jobs.at(0).epoch.token, JobToken(500));
+}
+
+// The coordinator died after it had sent the epoch to a and before it sent it to b.
+TEST(Adoption, SendsTheEpochToRanksOfTheRunThatSaidTheirJoinAgain) {
+  Cluster cluster;
+  const ConnectionId b = cluster.Attach("b");
+  cluster.Join(b, 2, 3);
+  const ConnectionId a = AttachWith(cluster, "a", {Epoch3()});
+  EXPECT_EQ(cluster.CountOfLast<RefuseJoin>(), 0u);
+  ASSERT_THAT(cluster.Sent<SendEpoch>(b), SizeIs(1));
+  EXPECT_EQ(cluster.Sent<SendEpoch>(b)[0].epoch, Epoch3());
+  cluster.Pass(2 * kLease);
+  EXPECT_EQ(cluster.View().jobs.at(0).state, JobState::kRunning);
+  cluster.Leave(a, 0, 500);
+  cluster.Leave(a, 1, 500);
+  EXPECT_THAT(cluster.View().jobs, SizeIs(1)) << "rank 2 sits";
+}
+
+TEST(Adoption, OfARunThatFailsAtOnceLeavesTheNameToWhoJoins) {
+  Cluster cluster;
+  const ConnectionId b = cluster.Attach(cluster.Hello("b", 2));
+  cluster.Join(b, 2, 3);
+  AttachWith(cluster, "a", {Epoch3()});
+  EXPECT_THAT(cluster.Sent<SendEpoch>(b), IsEmpty());
+  EXPECT_EQ(cluster.View().jobs.at(0).state, JobState::kForming);
 }
 
 TEST(Adoption, OfTwoRunsKeepsTheHigherEpoch) {

@@ -268,6 +268,34 @@ TEST(Jobs, TheNextRunOfANameIsRefusedWhenThePresentOneGoesOnForTooLong) {
   EXPECT_THAT(job.Sent<RefuseJoin>(job.a)[0].text, HasSubstr("already running"));
 }
 
+TEST(Jobs, ARankThatWaitsForTheNextRunDoesSoForItsOwnTimeoutOnly) {
+  RunningJob job;
+  job.Leave(job.a, 0, 1000);
+  job.Join(job.a, 0, 3, "train", std::chrono::seconds(6));
+  job.Pass(std::chrono::seconds(5));
+  EXPECT_EQ(job.CountOfLast<RefuseJoin>(), 0u);
+  job.Pass(std::chrono::seconds(1));
+  ASSERT_THAT(job.Sent<RefuseJoin>(job.a), SizeIs(1));
+  EXPECT_TRUE(job.Sent<RefuseJoin>(job.a)[0].timed_out);
+  EXPECT_EQ(job.Sent<RefuseJoin>(job.a)[0].text,
+            "rank 0 has waited 6.0 s for job \"train\" to form: ranks 1, 2 of its last run did not "
+            "leave; end them, or raise the timeout");
+  EXPECT_EQ(job.Sent<RefuseJoin>(job.a)[0].culprits, "waiting_ranks=1,2");
+}
+
+TEST(Jobs, ATimeoutCountsFromTheJoinThoughItWasHeld) {
+  RunningJob job;
+  job.Leave(job.a, 0, 1000);
+  job.Join(job.a, 0, 3, "train", std::chrono::seconds(6));
+  job.Pass(std::chrono::seconds(5));
+  job.Leave(job.a, 1, 1000);
+  job.Leave(job.b, 2, 1000);
+  EXPECT_EQ(job.View().jobs.at(0).state, JobState::kForming);
+  job.Pass(std::chrono::seconds(1));
+  ASSERT_THAT(job.Sent<RefuseJoin>(job.a), SizeIs(1));
+  EXPECT_THAT(job.Sent<RefuseJoin>(job.a)[0].text, HasSubstr("has waited 6.0 s"));
+}
+
 TEST(Jobs, ARankThatWaitsForTheNextRunMayGiveUp) {
   RunningJob job;
   job.Leave(job.a, 0, 1000);
