@@ -78,10 +78,17 @@ class ReattachingClient final : public CoordinatorClient {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t bytes = read(event_fd_.get(), &count, sizeof(count));
     std::lock_guard lock(mutex_);
+    if (epoch_ == EpochNews::kTaken) {
+      epoch_ = EpochNews::kNone;
+      changed_.notify_all();
+    }
     for (Queued& queued : queue_) {
       if (const auto* link = std::get_if<CoordinatorLink>(&queued.event)) {
         seen_attempt_ = link->up ? queued.attempt : 0;
         last_report_.clear();
+      }
+      if (std::holds_alternative<EpochInfo>(queued.event)) {
+        epoch_ = EpochNews::kTaken;
       }
       events.push_back(std::move(queued.event));
     }
@@ -97,6 +104,10 @@ class ReattachingClient final : public CoordinatorClient {
     ControlEvent event;
     std::uint64_t attempt = 0;
   };
+
+  // An epoch that was not told in the next hello would be taken for one whose ranks have left. The
+  // loop has called SetEpochs by the time that it polls again.
+  enum class EpochNews : std::uint8_t { kNone, kQueued, kTaken };
 
   // Only a stream whose coming up the loop has seen is spoken to: what the loop says before that,
   // it says again when it sees it, and a join said twice would be refused as a second rank of that
@@ -118,6 +129,10 @@ class ReattachingClient final : public CoordinatorClient {
     milliseconds backoff = kBackoffMin;
     std::unique_lock lock(mutex_);
     while (!stopping_) {
+      changed_.wait(lock, [this] { return stopping_ || epoch_ == EpochNews::kNone; });
+      if (stopping_) {
+        break;
+      }
       const bool was_up = Attempt(lock);
       backoff = was_up ? kBackoffMin : backoff;
       std::uniform_int_distribution<milliseconds::rep> wait(backoff.count() / 2, backoff.count());
@@ -207,6 +222,9 @@ class ReattachingClient final : public CoordinatorClient {
   }
 
   void Push(ControlEvent event) {
+    if (std::holds_alternative<EpochInfo>(event)) {
+      epoch_ = EpochNews::kQueued;
+    }
     queue_.push_back({std::move(event), attempt_});
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t bytes = write(event_fd_.get(), &one, sizeof(one));
@@ -221,6 +239,7 @@ class ReattachingClient final : public CoordinatorClient {
   std::condition_variable changed_;
   bool stopping_ = false;
   std::vector<EpochInfo> epochs_;
+  EpochNews epoch_ = EpochNews::kNone;
   std::vector<Queued> queue_;
   std::uint64_t attempt_ = 0;       // number of the present or last attempt
   std::uint64_t seen_attempt_ = 0;  // whose coming up the loop has seen; 0: none

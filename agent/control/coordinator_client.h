@@ -52,7 +52,7 @@ class CoordinatorClient {
   // Sent if it differs from the last report and the link is up.
   virtual void Report(const AgentReport& report) = 0;
   // The epochs that run here, told with every new attachment. The owner calls this whenever they
-  // change.
+  // change, and before it polls again; until then there is no new attachment.
   virtual void SetEpochs(std::vector<EpochInfo> epochs) = 0;
 
   virtual bool Poll(std::vector<ControlEvent>& events) = 0;

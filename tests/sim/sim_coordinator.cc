@@ -196,11 +196,12 @@ void SimCoordinator::ToAgent(server::ConnectionId connection, agent::ControlEven
   Stream& to = streams_.at(id->second);
   to.last_down = std::max(to.last_down, queue_.now() + random_.Delay(Duration(1), delay_max_));
   queue_.At(to.last_down, [this, connection, event = std::move(event)] {
-    const auto still = by_connection_.find(connection);
-    if (still == by_connection_.end()) {
-      return;
+    for (const auto* connections : {&by_connection_, &broken_}) {
+      const auto still = connections->find(connection);
+      if (still != connections->end() && streams_.contains(still->second)) {
+        streams_.at(still->second).agent.deliver(event, connection);
+      }
     }
-    streams_.at(still->second).agent.deliver(event, connection);
   });
 }
 
@@ -209,10 +210,16 @@ void SimCoordinator::EndStream(int id, const std::string& text) {
   if (stream.connection == 0) {
     return;
   }
-  by_connection_.erase(std::exchange(stream.connection, 0));
+  const server::ConnectionId connection = std::exchange(stream.connection, 0);
+  by_connection_.erase(connection);
   stream.welcomed = false;
   stream.agent.deliver(agent::CoordinatorLink{false, text}, 0);
-  queue_.After(random_.Delay(Duration(1), kRetry), [this, id] { Attach(id); });
+  TimePoint again = queue_.now() + random_.Delay(Duration(1), kRetry);
+  if (random_.Chance(0.5)) {
+    broken_[connection] = id;
+    again = std::max(again, stream.last_down + Duration(1));
+  }
+  queue_.At(again, [this, id] { Attach(id); });
 }
 
 void SimCoordinator::Seen(int id, server::ConnectionId connection) {

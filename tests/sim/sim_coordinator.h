@@ -69,6 +69,7 @@ class SimCoordinator {
   server::ConnectionId next_connection_ = 1;
   std::map<int, Stream> streams_;
   std::map<server::ConnectionId, int> by_connection_;
+  std::map<server::ConnectionId, int> broken_;  // what was under way has come, and is still queued
 };
 
 }  // namespace maypole::sim

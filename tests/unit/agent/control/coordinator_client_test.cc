@@ -143,6 +143,28 @@ TEST(CoordinatorClient, HandsOverRefusalsAndFailures) {
   EXPECT_EQ(failed->text, "it broke");
 }
 
+TEST(CoordinatorClient, ClaimsAnEpochThatWasStillQueuedWhenTheStreamBroke) {
+  auto coordinator = StartCoordinator();
+  const std::uint16_t port = coordinator->port();
+  Agent a(port, "a");
+  Agent b(port, "b");
+  ASSERT_TRUE(a.NextLinkIs(true));
+  ASSERT_TRUE(b.NextLinkIs(true));
+  a.Join(0, 1);
+  pollfd queued{.fd = a.client().EventFd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&queued, 1, std::chrono::milliseconds(kPatience).count()), 1);
+  coordinator.reset();
+  coordinator = StartCoordinator(port);
+  ASSERT_TRUE(b.NextLinkIs(false));
+  ASSERT_TRUE(b.NextLinkIs(true)) << "by now a might be attached too";
+  const auto epoch = a.Next<EpochInfo>();
+  ASSERT_TRUE(epoch);
+  a.client().SetEpochs({*epoch});
+  ASSERT_TRUE(a.NextLinkIs(false));
+  ASSERT_TRUE(a.NextLinkIs(true));
+  EXPECT_TRUE(Eventually([&] { return coordinator->TakeSnapshot().counters.jobs_adopted == 1; }));
+}
+
 TEST(CoordinatorClient, SecondAgentOfANodeIsRefusedNamingTheFirst) {
   auto coordinator = StartCoordinator();
   Agent first(coordinator->port(), "a");
