@@ -110,11 +110,18 @@ void SimCluster::CheckBounds(const SimJob& job, const SimRank& rank, const OpUse
   const Duration timeout = job.ops[use.op].timeout;
   TimePoint bound = *use.submitted + core_options_.lease + kSoon + paused_for_ +
                     (timeout > Duration(0) ? timeout : core_options_.default_timeout);
-  if (job.process_death && !job.silence && !job.disturbed) {
+  if (job.process_death && job.silences.empty() && !job.disturbed) {
     bound = std::min(bound, std::max(*use.submitted, *job.process_death) + kSoon);
   }
-  if (job.silence && !job.disturbed) {
-    bound = std::min(bound, std::max(*use.submitted, *job.silence) + core_options_.lease + kSoon);
+  if (!job.silences.empty() && !job.disturbed) {
+    // An op that failed is over when its sends are, also those to who falls silent while it fails.
+    TimePoint after_silence = std::max(*use.submitted, *job.silences.begin());
+    for (const TimePoint silence : job.silences) {
+      if (silence <= after_silence + core_options_.lease + kSoon) {
+        after_silence = std::max(after_silence, silence);
+      }
+    }
+    bound = std::min(bound, after_silence + core_options_.lease + kSoon);
   }
   if (*use.completed > bound) {
     Complain("took " + std::to_string(Seconds(*use.completed - *use.submitted)) + " s, " +

@@ -58,6 +58,15 @@ TEST(ClusterSimTest, FixedSeedsKeepThePromises) {
   }
 }
 
+// Agents fall silent one after the other, and to some of the others only.
+TEST(ClusterSimTest, TwoSilencesKeepThePromises) {
+  for (std::uint64_t seed = 0; seed < kFixedSeeds / 10; ++seed) {
+    SimCluster cluster(seed, {.with_errors = false, .faults = {Fault::kCutPair, Fault::kCutPair}});
+    cluster.Run();
+    EXPECT_THAT(cluster.violations(), IsEmpty()) << cluster.Describe();
+  }
+}
+
 TEST(ClusterSimTest, FreshSeedsKeepThePromises) {
   if (std::getenv("MAYPOLE_SIM_SEED") != nullptr) {
     GTEST_SKIP() << "one seed is replayed";

@@ -339,7 +339,7 @@ void SimCluster::Cut(int node, const std::vector<int>& others) {
     network_->Cut(node, other);
     for (SimJob& job : jobs_) {
       if (has(job, node) && has(job, other)) {
-        job.silence = std::min(job.silence.value_or(queue_.now()), queue_.now());
+        job.silences.insert(queue_.now());
       }
     }
   }

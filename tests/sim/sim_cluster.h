@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,7 @@ class SimCluster {
     std::vector<std::size_t> ranks;      // indices into ranks_, by rank
     std::optional<std::size_t> follows;  // the job whose name it uses again
     std::optional<TimePoint> process_death;
-    std::optional<TimePoint> silence;
+    std::set<TimePoint> silences;  // when two of its agents were cut from each other
     bool disturbed = false;  // by something for which no short bound is promised
   };
 
