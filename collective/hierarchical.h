@@ -2,13 +2,13 @@
 //
 // Pure: equal shapes give equal schedules.
 // Shapes:    Shape::levels, innermost first. At a level below the last a group reduces so that
-// every
-//            block of the tensor has one owner in the group (with ring, direct and
+//            every block of the tensor has one owner in the group (with ring, direct and
 //            halving-doubling: all share; with a tree: its root); the owners of a block in all
 //            groups are the team that reduces it at the level above. The last level is one group.
-//            Finished blocks go back the same way. So 8 nodes of 8 members reduce-scatter inside a
-//            node, all-reduce 8 chunks across at the same time, each among the 8 members that own
-//            it, and all-gather inside.
+//            Finished blocks go back the same way.
+//            So 8 nodes of 8 members reduce-scatter inside a node, all-reduce 8 chunks across at
+//            the same time, each among the 8 members that own it, and all-gather inside.
+//
 // Uneven:    a block is cut for the largest group of its level; a smaller group gives its members
 //            several neighbouring parts.
 // Pipeline:  the tensor is cut into units that no level cuts again; a unit climbs as soon as it is
