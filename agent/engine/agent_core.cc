@@ -10,10 +10,23 @@ namespace maypole::agent {
 namespace {
 
 constexpr Duration kTickBusy = std::chrono::milliseconds(100);
-constexpr Duration kUnknownFrameLife = std::chrono::seconds(10);
-constexpr std::size_t kUnknownFramesMax = 4096;
-constexpr std::size_t kEndedMax = 1024;
+constexpr Duration kEarlyFrameLife = std::chrono::seconds(10);
+constexpr std::size_t kEarlyBytesMax = 16 << 20;
+constexpr std::size_t kTokensMax = 1024;
 constexpr std::size_t kLeftMax = 1024;
+
+bool Contains(const std::deque<JobToken>& tokens, JobToken token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+void Remember(JobToken token, std::deque<JobToken>& tokens) {
+  if (!Contains(tokens, token)) {
+    tokens.push_back(token);
+  }
+  if (tokens.size() > kTokensMax) {
+    tokens.pop_front();
+  }
+}
 
 }  // namespace
 
@@ -157,8 +170,7 @@ void AgentCore::OnControl(ControlEvent event, TimePoint now) {
 }
 
 void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
-  if (jobs_.contains(epoch.token) ||
-      std::find(ended_.begin(), ended_.end(), epoch.token) != ended_.end()) {
+  if (jobs_.contains(epoch.token)) {
     return;  // told again after the coordinator came back
   }
   const auto self =
@@ -177,12 +189,29 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   std::erase_if(local, [&](const auto& entry) {
     return std::find(self->ranks.begin(), self->ranks.end(), entry.first) == self->ranks.end();
   });
+  if (Contains(ended_, epoch.token)) {
+    SayEnded(epoch, self->ranks, local, now);
+    return;
+  }
   const bool is_complete = local.size() == self->ranks.size();
   const std::string reason = "a rank of node " + options_.node + " left while the job formed";
   const std::string culprits = "hosts=" + options_.host;
+  std::vector<EarlyFrame> early;
+  std::copy_if(early_.begin(), early_.end(), std::back_inserter(early), [&](const auto& frame) {
+    return frame.header.token == epoch.token.value();
+  });
+  std::erase_if(early_,
+                [&](const auto& frame) { return frame.header.token == epoch.token.value(); });
+  for (const EarlyFrame& frame : early) {
+    early_bytes_ -= frame.bytes();
+  }
   if (local.empty()) {
     actions_.emplace_back(
         TellCoordinator{FailureReport{epoch.job, epoch.token, epoch.epoch, reason, culprits}});
+    Remember(epoch.token, ended_);
+    for (const EarlyFrame& frame : early) {
+      actions_.emplace_back(DropPayload{frame.arrival});
+    }
     return;
   }
   for (const auto& [rank, id] : local) {
@@ -190,20 +219,51 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   }
   const JobToken token = epoch.token;
   const auto member = Member(static_cast<std::uint32_t>(self - epoch.members.begin()));
-  const CoreContext context{options_, memory_, peers_, plans_, actions_, executions_, next_order_};
+  const CoreContext context{
+      options_, memory_, peers_, plans_, actions_, executions_, next_order_, epochs_version_};
   jobs_.emplace(token,
                 std::make_unique<Job>(std::move(epoch), member, std::move(local), context, now));
   ++epochs_version_;
-  for (UnknownFrame& frame : std::exchange(unknown_, {})) {
-    if (frame.header.token == token.value()) {
-      jobs_.at(token)->OnFrame(frame.header, frame.arrival, frame.body, now);
-    } else {
-      unknown_.push_back(frame);
-    }
+  Job& job = *jobs_.at(token);
+  for (const EarlyFrame& frame : early) {
+    job.OnFrame(frame.header, frame.arrival, frame.body, now);
   }
   if (!is_complete) {
-    jobs_.at(token)->OnFailedElsewhere({ErrorCode::kPeerLost, reason, culprits}, now);
+    job.OnFailedElsewhere({ErrorCode::kPeerLost, reason, culprits}, now);
+  } else if (Contains(unheard_, token)) {
+    job.OnFailedElsewhere(
+        {ErrorCode::kResourceExhausted,
+         "the epoch reached node " + options_.node +
+             " too late: what other agents said of the job before was not kept (" +
+             SecondsText(kEarlyFrameLife) + ", " + std::to_string(kEarlyBytesMax >> 20) +
+             " MiB of all jobs)",
+         culprits},
+        now);
   }
+}
+
+// The coordinator, restarted, took those that wait for the next run for ranks of this one.
+void AgentCore::SayEnded(const EpochInfo& epoch,
+                         const std::vector<Rank>& ranks,
+                         const std::map<Rank, SessionId>& waiting,
+                         TimePoint now) {
+  for (const Rank rank : waiting.empty() ? std::vector<Rank>() : ranks) {
+    actions_.emplace_back(
+        TellCoordinator{LeaveRank{epoch.job, epoch.token, rank, false, "has left this run"}});
+  }
+  for (const auto& [rank, id] : waiting) {
+    SayJoin(sessions_.at(id), now);
+  }
+}
+
+void AgentCore::SayJoin(const Session& session, TimePoint now) {
+  // At least a moment, so that the coordinator can tell who is missing.
+  const Duration left = std::max(session.since + session.timeout - now, Duration(1));
+  actions_.emplace_back(
+      TellCoordinator{JoinRank{session.job,
+                               session.rank,
+                               session.world_size,
+                               session.timeout > Duration(0) ? left : Duration(0)}});
 }
 
 void AgentCore::OnJoinRefused(const JoinRefused& refusal) {
@@ -243,13 +303,7 @@ void AgentCore::OnCoordinatorLink(const CoordinatorLink& link, TimePoint now) {
   }
   for (const auto& [id, session] : sessions_) {
     if (!session.token && !session.gone) {
-      // At least a moment, so that the coordinator can tell who is missing.
-      const Duration left = std::max(session.since + session.timeout - now, Duration(1));
-      actions_.emplace_back(
-          TellCoordinator{JoinRank{session.job,
-                                   session.rank,
-                                   session.world_size,
-                                   session.timeout > Duration(0) ? left : Duration(0)}});
+      SayJoin(session, now);
     }
   }
 }
@@ -257,7 +311,9 @@ void AgentCore::OnCoordinatorLink(const CoordinatorLink& link, TimePoint now) {
 std::vector<EpochInfo> AgentCore::Epochs() const {
   std::vector<EpochInfo> epochs;
   for (const auto& [token, job] : jobs_) {
-    epochs.push_back(job->epoch());
+    if (!job->failed()) {
+      epochs.push_back(job->epoch());
+    }
   }
   return epochs;
 }
@@ -305,14 +361,34 @@ void AgentCore::OnFrame(const TransportEvent& event, TimePoint now) {
     job->second->OnFrame(event.header, event.arrival, event.inline_payload, now);
     return;
   }
-  // Probably of an epoch that the coordinator has told its sender first.
-  const bool ended = std::find(ended_.begin(), ended_.end(), token) != ended_.end();
-  if (!ended && unknown_.size() < kUnknownFramesMax) {
-    unknown_.push_back(
-        {event.header, event.arrival, event.inline_payload, now + kUnknownFrameLife});
-  } else if (event.header.payload_bytes > 0) {
+  // Probably of an epoch that the coordinator has told its sender first. Data it cannot be, which
+  // follows our own announce.
+  const FrameKind kind = event.header.kind;
+  const bool says_something =
+      kind == FrameKind::kAnnounce || kind == FrameKind::kAbort || kind == FrameKind::kJobFailed;
+  if (event.header.payload_bytes == 0) {
+    return;
+  }
+  if (says_something && !Contains(ended_, token)) {
+    Park(event, now);
+  } else {
     actions_.emplace_back(DropPayload{event.arrival});
   }
+}
+
+void AgentCore::Park(const TransportEvent& event, TimePoint now) {
+  const EarlyFrame frame{event.header, event.arrival, event.inline_payload, now + kEarlyFrameLife};
+  if (early_bytes_ + frame.bytes() > kEarlyBytesMax) {
+    Forget(frame);
+    return;
+  }
+  early_bytes_ += frame.bytes();
+  early_.push_back(frame);
+}
+
+void AgentCore::Forget(const EarlyFrame& frame) {
+  Remember(JobToken(frame.header.token), unheard_);
+  actions_.emplace_back(DropPayload{frame.arrival});
 }
 
 void AgentCore::OnWorkDone(WorkToken token, TimePoint now) {
@@ -362,7 +438,16 @@ void AgentCore::OnTick(TimePoint now) {
   }
   std::set<PeerId> silent;
   for (const auto& [token, job] : jobs_) {
-    job->AddSilentPeers(now, silent);
+    for (const PeerId peer : job->SilentPeers(now)) {
+      if (peers_.Expired(peer, peers_.LastHeard(peer), now)) {
+        silent.insert(peer);
+      } else {
+        job->OnPeerLost(peer,
+                        "no sign of life in this job for " + SecondsText(peers_.lease()) +
+                            " (--peer-lease), though it lives",
+                        now);
+      }
+    }
   }
   prober_.AddSilentPeer(now, silent);
   for (const PeerId peer : silent) {
@@ -372,11 +457,10 @@ void AgentCore::OnTick(TimePoint now) {
     jobs_.at(token)->OnTick(now);
   }
   prober_.OnTick(now);
-  while (!unknown_.empty() && unknown_.front().expires <= now) {
-    if (unknown_.front().header.payload_bytes > 0) {
-      actions_.emplace_back(DropPayload{unknown_.front().arrival});
-    }
-    unknown_.pop_front();
+  while (!early_.empty() && early_.front().expires <= now) {
+    Forget(early_.front());
+    early_bytes_ -= early_.front().bytes();
+    early_.pop_front();
   }
   if (!link_up_ && now - link_down_since_ > options_.coordinator_patience) {
     RefuseWaiting("the agent of this node (" + options_.node +
@@ -392,10 +476,7 @@ void AgentCore::Tidy(TimePoint now) {
     if (jobs_.at(token)->Finished()) {
       jobs_.erase(token);
       ++epochs_version_;
-      ended_.push_back(token);
-      if (ended_.size() > kEndedMax) {
-        ended_.pop_front();
-      }
+      Remember(token, ended_);
     }
   }
   std::erase_if(sessions_, [&](const auto& entry) {
@@ -418,7 +499,7 @@ void AgentCore::Schedule(TimePoint now) {
   const bool waits = std::any_of(
       sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.token; });
   // A tick that is due stays due, however many other events come first.
-  if (Busy() || waits || !unknown_.empty()) {
+  if (Busy() || waits || !early_.empty()) {
     next_tick_ = std::min(next_tick_, now + kTickBusy);
   } else if (!jobs_.empty()) {
     next_tick_ = std::min(next_tick_, next_heartbeat_);

@@ -48,7 +48,7 @@ class AgentCore {
 
   std::size_t OpsInFlight() const;
   std::vector<WaitingReport> Waiting(TimePoint now) const;
-  // What a restarted coordinator has to be told.
+  // What a restarted coordinator has to be told: the runs that have not failed.
   std::vector<EpochInfo> Epochs() const;
 
   // Changes whenever Epochs() does.
@@ -66,22 +66,33 @@ class AgentCore {
     Duration timeout{0};  // for the job to form; <= 0: none
   };
 
-  struct UnknownFrame {
+  // What another agent says of a job whose epoch has not come.
+  struct EarlyFrame {
     FrameHeader header;
     ArrivalId arrival = 0;
     std::span<const std::byte> body;
     TimePoint expires{};
+
+    std::size_t bytes() const { return sizeof(*this) + body.size(); }
   };
 
   void OnHello(const ClientHello& hello, TimePoint now);
   void OnGone(const ClientGone& gone, TimePoint now);
   void OnEpoch(EpochInfo epoch, TimePoint now);
+  void SayEnded(const EpochInfo& epoch,
+                const std::vector<Rank>& ranks,
+                const std::map<Rank, SessionId>& waiting,
+                TimePoint now);
+  void SayJoin(const Session& session, TimePoint now);
   void OnJoinRefused(const JoinRefused& refusal);
   void OnCoordinatorLink(const CoordinatorLink& link, TimePoint now);
   // Those that have waited since before `since`.
   void RefuseWaiting(const std::string& text, TimePoint since);
   void OnFrame(const TransportEvent& event, TimePoint now);
   void OnTokenDone(std::uint64_t token, bool ok, TimePoint now);
+  void Park(const TransportEvent& event, TimePoint now);
+  // It was not kept: the job cannot go well if its epoch still comes.
+  void Forget(const EarlyFrame& frame);
   void LosePeer(PeerId peer, const std::string& text, TimePoint now);
   bool OpsLive() const;
   void Tidy(TimePoint now);
@@ -98,9 +109,11 @@ class AgentCore {
   std::uint64_t next_order_ = 1;
   std::map<SessionId, Session> sessions_;
   std::map<JobToken, std::unique_ptr<Job>> jobs_;
-  std::deque<JobToken> ended_;  // their late frames are dropped, not parked
-  std::deque<LeaveRank> left_;  // of formed jobs, newest last
-  std::deque<UnknownFrame> unknown_;
+  std::deque<JobToken> ended_;    // or never begun here; their late frames are dropped, not parked
+  std::deque<LeaveRank> left_;    // of formed jobs, newest last
+  std::deque<EarlyFrame> early_;  // oldest first
+  std::size_t early_bytes_ = 0;   // of them
+  std::deque<JobToken> unheard_;  // of which early frames were forgotten
   std::uint64_t epochs_version_ = 0;
   bool link_up_ = false;
   std::string link_text_ = "not attached yet";

@@ -51,7 +51,7 @@ Job::Job(EpochInfo epoch,
       placement_(PlacementOf(epoch_)),
       sum_order_(SumOrderOf(epoch_)),
       context_(context),
-      began_(now) {
+      heard_(epoch_.members.size(), now) {
   for (const auto& [rank, session] : sessions) {
     locals_.push_back(
         {.rank = rank, .session = session, .gone = false, .told_of_failure = false, .uses = {}});
@@ -333,6 +333,7 @@ void Job::Settle(const OpKey& key, TimePoint now) {
     return;
   }
   Op& op = found->second;
+  const bool was_completed = op.completed;
   if (op.execution && !op.failure) {
     if (op.execution->out_of_memory()) {
       FailOp(key,
@@ -355,7 +356,7 @@ void Job::Settle(const OpKey& key, TimePoint now) {
     }
     CompleteLocals(op, *op.failure, now);
   }
-  if (failure_) {
+  if (failure_ && !was_completed) {
     FailIdleSessions();
   }
   // In a failed job nobody submits any more, so nobody is left to be told.

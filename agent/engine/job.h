@@ -60,7 +60,8 @@ struct CoreContext {
   PlanCache& plans;
   std::vector<Action>& actions;
   ExecutionTable& executions;
-  std::uint64_t& next_order;  // the age of the next op
+  std::uint64_t& next_order;      // the age of the next op
+  std::uint64_t& epochs_version;  // changes when a job fails
 };
 
 // A data frame that came before its op started.
@@ -110,8 +111,11 @@ class Job {
 
   void OnTick(TimePoint now);
   void SendHeartbeats();
-  // The members whose lease has run out for this job.
-  void AddSilentPeers(TimePoint now, std::set<PeerId>& silent) const;
+  // The members whose lease has run out for this job; one that has not got its epoch may speak of
+  // others.
+  std::vector<PeerId> SilentPeers(TimePoint now) const;
+
+  bool failed() const { return failure_.has_value(); }
 
   // No local session is left and nothing runs: the job can be forgotten here.
   bool Finished() const { return live_sessions_ == 0 && ops_.empty(); }
@@ -233,9 +237,9 @@ class Job {
   std::shared_ptr<const collective::Placement> placement_;
   std::vector<Member> sum_order_;  // by lowest rank, wherever in the ring; empty: as in the ring
   CoreContext context_;
-  const TimePoint began_;
   std::vector<LocalRank> locals_;
-  std::vector<PeerId> peers_;  // by member; 0 for self
+  std::vector<PeerId> peers_;     // by member; 0 for self
+  std::vector<TimePoint> heard_;  // by member, in this job
   std::size_t live_sessions_ = 0;
   Ops ops_;
   std::set<Rank> departed_;

@@ -18,6 +18,7 @@ void Job::OnFrame(const FrameHeader& header,
     return;
   }
   context_.peers.Heard(peers_[header.sender], now);
+  heard_[header.sender] = now;
   if (header.kind == FrameKind::kData) {
     if (header.payload_bytes > 0) {
       OnData(header, {arrival, header.payload_bytes, body}, now);
@@ -53,7 +54,7 @@ void Job::OnData(const FrameHeader& header, const ArrivedPayload& payload, TimeP
   }
   Op& op = found->second;
   if (!op.execution) {
-    op.parked.push_back({header, payload});  // bounded by the sender's window
+    op.parked.push_back({header, payload});  // its sender has started: at most its schedule
     return;
   }
   ExecutionOutput out;

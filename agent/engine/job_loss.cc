@@ -14,6 +14,8 @@ namespace {
 
 // Of an op that nobody gave less time than twice this.
 constexpr Duration kNewsAfter = std::chrono::seconds(1);
+// Ops that failed and are kept for ranks that have not submitted them.
+constexpr std::size_t kFailedOpsMax = 8192;
 
 template <typename Map>
 std::vector<OpKey> KeysOf(const Map& ops) {
@@ -66,7 +68,7 @@ void Job::OnSessionGone(SessionId session, bool died, const std::string& reason,
 
 bool Job::Needs(PeerId peer) const {
   const auto found = std::find(peers_.begin(), peers_.end(), peer);
-  if (found == peers_.end()) {
+  if (found == peers_.end() || (failure_ && !HasLiveOps())) {
     return false;
   }
   const EpochMember& member = epoch_.members[static_cast<std::size_t>(found - peers_.begin())];
@@ -80,12 +82,15 @@ bool Job::Needs(PeerId peer) const {
   });
 }
 
-void Job::AddSilentPeers(TimePoint now, std::set<PeerId>& silent) const {
-  for (const PeerId peer : peers_) {
-    if (peer != 0 && context_.peers.Expired(peer, began_, now) && Needs(peer)) {
-      silent.insert(peer);
+std::vector<PeerId> Job::SilentPeers(TimePoint now) const {
+  std::vector<PeerId> silent;
+  for (std::size_t m = 0; m < peers_.size(); ++m) {
+    const PeerId peer = peers_[m];
+    if (peer != 0 && context_.peers.Expired(peer, heard_[m], now) && Needs(peer)) {
+      silent.push_back(peer);
     }
   }
+  return silent;
 }
 
 void Job::OnPeerLost(PeerId peer, const std::string& text, TimePoint now) {
@@ -110,6 +115,7 @@ void Job::OnFailedElsewhere(Outcome outcome, TimePoint now) {
 void Job::Fail(Outcome outcome, Loss loss, TimePoint now) {
   if (!failure_) {
     failure_ = std::move(outcome);
+    ++context_.epochs_version;
     FrameHeader header = Header(FrameKind::kJobFailed, {});
     header.flags = loss == Loss::kAgent ? kAgentLost : 0;
     ToMembers(header, EncodeOutcome(*failure_));
@@ -128,6 +134,7 @@ void Job::Fail(Outcome outcome, Loss loss, TimePoint now) {
       const bool announced = op->second.announces[self_.value()].has_value();
       FailOp(key, failure, /*tell_members=*/announced, now);
     }
+    Settle(key, now);  // one that failed before waits for nobody now
   }
   FailIdleSessions();
 }
@@ -174,9 +181,11 @@ void Job::FailDeparted(const OpKey& key, TimePoint now) {
 
 void Job::OnTick(TimePoint now) {
   TellRatios(now);
+  std::size_t failed_ops = 0;
   for (const OpKey& key : KeysOf(ops_)) {
     Op& op = ops_.at(key);
     if (op.failure) {
+      ++failed_ops;
       continue;
     }
     if (op.execution && op.execution->transfer_failed()) {
@@ -199,6 +208,16 @@ void Job::OnTick(TimePoint now) {
       ReportStall(key, op, now);
     }
     CheckDeadline(key, op, now);
+  }
+  if (failed_ops > kFailedOpsMax) {
+    Fail({ErrorCode::kResourceExhausted,
+          std::to_string(failed_ops) + " ops have failed that not all ranks of node " +
+              context_.options.node + " have submitted, more than the " +
+              std::to_string(kFailedOpsMax) +
+              " that are kept for them; does a rank try again and again what others never submit?",
+          "hosts=" + context_.options.host},
+         Loss::kRank,
+         now);
   }
 }
 

@@ -87,15 +87,8 @@ void PeerTable::Heard(PeerId peer, TimePoint now) {
   }
 }
 
-bool PeerTable::Expired(PeerId peer, TimePoint listening_since, TimePoint now) const {
-  const Peer& entry = peers_.at(peer);
-  return !entry.lost && now - std::max(entry.heard, listening_since) > lease_;
-}
-
-void PeerTable::Excuse(TimePoint now) {
-  for (auto& [id, peer] : peers_) {
-    peer.heard = now;
-  }
+bool PeerTable::Expired(PeerId peer, TimePoint heard, TimePoint now) const {
+  return !Lost(peer) && now - std::max(heard, excused_) > lease_;
 }
 
 void PeerTable::Lose(PeerId id, std::vector<Action>& out) {

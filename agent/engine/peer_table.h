@@ -43,13 +43,17 @@ class PeerTable {
   // Takes back what is queued and not begun among the tokens in [first, last); returns them.
   std::vector<TransferToken> Withdraw(TransferToken first, TransferToken last);
 
-  // Anything heard from a peer renews its lease.
   void Heard(PeerId peer, TimePoint now);
-  // The lease has run out for one who has listened since then: not who begins to listen shortens it,
-  // nor lengthens it for the others. Not true of a lost peer.
-  bool Expired(PeerId peer, TimePoint listening_since, TimePoint now) const;
+
+  // By anybody here.
+  TimePoint LastHeard(PeerId peer) const { return peers_.at(peer).heard; }
+
+  // The lease has run out for one who heard the peer last, or began to listen, then: who listens
+  // for something else neither shortens nor lengthens it. Not true of a lost peer.
+  bool Expired(PeerId peer, TimePoint heard, TimePoint now) const;
+
   // This process itself did not run for a while: nobody is to blame for silence.
-  void Excuse(TimePoint now);
+  void Excuse(TimePoint now) { excused_ = now; }
 
   // The connection broke or the lease ran out: closes it. What was in flight comes back from the
   // transport as failed.
@@ -76,6 +80,7 @@ class PeerTable {
 
   std::uint64_t window_bytes_;
   Duration lease_;
+  TimePoint excused_{};
   PeerId next_id_ = 1;
   std::map<std::pair<std::string, std::uint64_t>, PeerId> by_incarnation_;
   std::unordered_map<PeerId, Peer> peers_;

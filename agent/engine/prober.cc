@@ -160,7 +160,8 @@ void Prober::OnSendDone(TransferToken token) {
 }
 
 void Prober::AddSilentPeer(TimePoint now, std::set<PeerId>& silent) const {
-  if (watched_ != 0 && peers_.Expired(watched_, watched_since_, now)) {
+  if (watched_ != 0 &&
+      peers_.Expired(watched_, std::max(watched_since_, peers_.LastHeard(watched_)), now)) {
     silent.insert(watched_);
   }
 }

@@ -138,8 +138,21 @@ TEST_F(AgentCoreTest, AnEpochThatHasEndedIsNotTakenForANewRun) {
   core_->OnClient(ClientGone{kRank1, false, "closed"}, now_);
   Hello(20, 0);
   Hello(21, 1);
+  Taken<TellCoordinator>();
   core_->OnControl(MakeEpoch(), now_);
   EXPECT_THAT(core_->Epochs(), IsEmpty());
+  const auto told = Taken<TellCoordinator>();
+  ASSERT_THAT(told, SizeIs(4)) << "both ranks left that run, and join the next";
+  EXPECT_EQ(std::get<LeaveRank>(told[1].message).token, kToken);
+  EXPECT_EQ(std::get<JoinRank>(told[2].message).rank, Rank(0));
+}
+
+TEST_F(AgentCoreTest, AFailedRunIsNotToldToACoordinatorThatComesBack) {
+  FormJob();
+  const auto version = core_->epochs_version();
+  core_->OnClient(ClientGone{kRank1, true, "its process ended"}, now_);
+  EXPECT_THAT(core_->Epochs(), IsEmpty()) << "though rank 0 has not closed its session";
+  EXPECT_NE(core_->epochs_version(), version);
 }
 
 TEST_F(AgentCoreTest, WhoLeftIsToldAgainToACoordinatorThatComesBack) {
@@ -166,12 +179,49 @@ TEST_F(AgentCoreTest, FramesThatComeBeforeTheirEpochAreParked) {
   EXPECT_THAT(Taken<CompleteOp>(), SizeIs(2));
 }
 
-TEST_F(AgentCoreTest, ParkedFramesExpire) {
+TEST_F(AgentCoreTest, OfFramesThatComeBeforeTheirEpochOnlyWordsAreParked) {
+  Arrive(FromB(FrameKind::kHello));
+  Arrive(FromB(FrameKind::kHeartbeat));
+  Arrive(FromB(FrameKind::kData, "x"), std::vector<std::byte>(16));
+  EXPECT_THAT(Taken<DropPayload>(), SizeIs(1));
+  EXPECT_EQ(core_->NextTick(), kNever) << "nothing is kept";
+}
+
+TEST_F(AgentCoreTest, AnEpochThatComesAfterWhatWasSaidOfItExpiredFailsTheJob) {
   AnnounceFromB("x");
   core_->OnTick(now_);
   Advance(seconds(9));
   EXPECT_THAT(Taken<DropPayload>(), IsEmpty());
   Advance(seconds(2));
+  EXPECT_THAT(Taken<DropPayload>(), SizeIs(1));
+  EXPECT_EQ(core_->NextTick(), kNever);
+  FormJob();
+  Submit(Op(kRank0, "x"));
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("reached node a too late"));
+}
+
+TEST_F(AgentCoreTest, AnEpochThatComesAfterMoreThanCanBeParkedFailsTheJob) {
+  const auto announces = [&] {
+    for (int i = 0; i < 20; ++i) {
+      Arrive(FromB(FrameKind::kAnnounce, "x"), std::vector<std::byte>(1 << 20));
+    }
+  };
+  announces();
+  EXPECT_THAT(Taken<DropPayload>(), SizeIs(5));
+  FormJob();
+  const auto failed = Taken<FailSession>();
+  ASSERT_THAT(failed, SizeIs(2));
+  EXPECT_EQ(failed[0].outcome.code, ErrorCode::kResourceExhausted);
+  announces();
+  EXPECT_THAT(Taken<DropPayload>(), SizeIs(20)) << "of a job that is known";
+}
+
+TEST_F(AgentCoreTest, WhatIsSaidOfARunThatIsNotForUsIsNotParked) {
+  core_->OnControl(MakeEpoch(), now_);  // no rank of it has joined
+  AnnounceFromB("x");
   EXPECT_THAT(Taken<DropPayload>(), SizeIs(1));
   EXPECT_EQ(core_->NextTick(), kNever);
 }
@@ -248,6 +298,46 @@ TEST_F(AgentCoreTest, ASilentPeerIsLostAfterTheLease) {
   EXPECT_EQ(done[0].outcome.code, ErrorCode::kPeerLost);
   EXPECT_THAT(done[0].outcome.text, HasSubstr("node b (host host-b) with ranks 2, 3 was lost"));
   EXPECT_EQ(done[0].outcome.culprits, "ranks=2,3;hosts=host-b");
+}
+
+// The coordinator may have died before it told b of the second job.
+TEST_F(AgentCoreTest, APeerThatSpeaksOfAnotherJobOnlyIsLostForThisOne) {
+  FormJob();
+  EpochInfo second = MakeEpoch();
+  second.job = "second";
+  second.token = JobToken(4712);
+  Hello(20, 0, "second");
+  Hello(21, 1, "second");
+  core_->OnControl(second, now_);
+  Submit(Op(20, "x"));
+  core_->TakeActions();
+  actions_.clear();
+  std::vector<Action> actions;
+  for (int i = 0; i < 32; ++i) {
+    Arrive(FromB(FrameKind::kHeartbeat));
+    Advance(milliseconds(100));
+  }
+  actions = core_->TakeActions();
+  actions_ = actions;
+  EXPECT_THAT(Taken<DisconnectPeer>(), IsEmpty());
+  actions_ = actions;
+  const auto done = Taken<CompleteOp>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].session, 20u);
+  EXPECT_EQ(done[0].outcome.code, ErrorCode::kPeerLost);
+  EXPECT_THAT(done[0].outcome.text, HasSubstr("in this job"));
+  Submit(Op(kRank0, "x"));
+  Submit(Op(kRank1, "x"));
+  AnnounceFromB("x");
+  EXPECT_THAT(Taken<CompleteOp>(), IsEmpty()) << "the first job goes on";
+  EXPECT_TRUE(core_->Busy());
+}
+
+TEST_F(AgentCoreTest, AFailedJobInWhichNothingIsUnderWayNeedsNobody) {
+  FormJob();
+  core_->OnClient(ClientGone{kRank1, true, "its process ended"}, now_);
+  Advance(seconds(20));
+  EXPECT_THAT(Taken<DisconnectPeer>(), IsEmpty()) << "b has ended the job and is silent";
 }
 
 TEST_F(AgentCoreTest, AnAgentThatWasStoppedItselfBlamesNobody) {

@@ -290,6 +290,22 @@ TEST_F(JobTest, AnAbortBeforeTheSubmissionsIsToldToEachOfThem) {
   EXPECT_THAT(Taken<CompleteOp>(), IsEmpty());
 }
 
+TEST_F(JobTest, OpsThatFailForEverBeforeARankSubmitsThemFailTheJob) {
+  FormJob();
+  const std::vector<std::byte> body = EncodeOutcome({ErrorCode::kTimeout, "too late", ""});
+  for (std::uint64_t i = 0; i <= 8192; ++i) {
+    Arrive(FromB(FrameKind::kAbort, "x", i), body);
+  }
+  EXPECT_THAT(Taken<FailSession>(), IsEmpty());
+  Submit(Op(kRank0, "y"));
+  Advance(milliseconds(200));
+  const auto failed = Taken<FailSession>();
+  ASSERT_THAT(failed, SizeIs(2));
+  EXPECT_EQ(failed[0].outcome.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(failed[0].outcome.text, HasSubstr("8193 ops have failed"));
+  EXPECT_THAT(core_->Waiting(now_), IsEmpty());
+}
+
 TEST_F(JobTest, TooManyNamesAreRefusedWithTheRemedy) {
   CoreOptions options;
   options.names_per_job_max = 2;

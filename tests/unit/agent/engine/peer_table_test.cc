@@ -138,8 +138,8 @@ TEST_F(PeerTableTest, ALeaseRunsOutAfterSilenceOnly) {
   EXPECT_FALSE(table_.Expired(peer, kStart, kStart + seconds(3)));
   EXPECT_TRUE(table_.Expired(peer, kStart, kStart + seconds(3) + Duration(1)));
   table_.Heard(peer, kStart + seconds(2));
-  EXPECT_FALSE(table_.Expired(peer, kStart, kStart + seconds(5)));
-  EXPECT_TRUE(table_.Expired(peer, kStart, kStart + seconds(6)));
+  EXPECT_FALSE(table_.Expired(peer, table_.LastHeard(peer), kStart + seconds(5)));
+  EXPECT_TRUE(table_.Expired(peer, table_.LastHeard(peer), kStart + seconds(6)));
 }
 
 TEST_F(PeerTableTest, ALaterListenerNeitherInheritsTheSilenceNorRenewsTheLease) {
