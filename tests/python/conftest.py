@@ -18,13 +18,19 @@ BUILD = Path(os.environ.get("MAYPOLE_BUILD", ROOT / "build" / "release"))
 sys.path.insert(0, str(PACKAGE))
 
 
+def build_fake_library(file, version):
+    source = Path(__file__).parent / "fake_maypole.c"
+    command = ["cc", f'-DFAKE_VERSION="{version}"', "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/client/include", source, "-o", file]
+    subprocess.run(command, check=True)
+
+
 @pytest.fixture(scope="session")
 def fake_library(tmp_path_factory):
     """The fake, compiled and chosen for this process."""
+    from maypole import __version__
+
     file = tmp_path_factory.mktemp("fake") / "libmaypole.so"
-    source = Path(__file__).parent / "fake_maypole.c"
-    command = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/client/include", source, "-o", file]
-    subprocess.run(command, check=True)
+    build_fake_library(file, __version__)
     os.environ["MAYPOLE_LIBRARY"] = str(file)
     return ctypes.CDLL(str(file))
 

@@ -141,7 +141,7 @@ void maypole_op_free(maypole_op* op) {
 }
 const char* maypole_last_error(void) { return error; }
 const char* maypole_last_error_culprits(void) { return culprits_of_error; }
-const char* maypole_version(void) { return "fake"; }
+const char* maypole_version(void) { return FAKE_VERSION; }
 maypole_status maypole_get_agent_stats(maypole_session* session, maypole_agent_stats* stats) {
   (void)session;
   *stats = (maypole_agent_stats){.ops = 7, .transfer_ns = 9, .algorithm = "ring"};

@@ -58,7 +58,7 @@ def test_the_loss_of_a_rank_ends_the_calls_of_the_others(cluster):
     killed = float(re.search(r"killed at ([\d.]+)", output).group(1))
     lost = [float(moment) for moment in re.findall(r"LOST \(1,\) at ([\d.]+)", output)]
     assert len(lost) == 6 and output.count("STILL LOST (1,)") == 3, output
-    assert max(lost) - killed < 1.5, output
+    assert max(lost) - killed < 1, output
 
 
 def test_a_forked_child_is_refused_and_harms_nothing(run_ranks):

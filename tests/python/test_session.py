@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy
 import pytest
 import torch
 
 import maypole
-from conftest import PACKAGE
+from conftest import PACKAGE, build_fake_library
 
 
 def counter(fake_library, name):
@@ -25,14 +26,42 @@ def counter(fake_library, name):
 def test_connect_takes_both_rank_and_world_size_or_neither(fake_library):
     with pytest.raises(maypole.InvalidArgumentError, match="give both"):
         maypole.connect(rank=0)
-    with pytest.raises(maypole.InvalidArgumentError, match="rank=3"):
-        maypole.connect(rank=3, world_size=3)
 
 
-@pytest.mark.parametrize("options", [{"job": "a\0b"}, {"socket": "/run\0/x"}])
-def test_a_zero_byte_does_not_cut_a_text_short(options):
-    with pytest.raises(maypole.InvalidArgumentError, match="zero byte"):
-        maypole.connect(rank=0, world_size=1, **options)
+@pytest.mark.parametrize(
+    "arguments, hint",
+    [
+        ({"rank": 3, "world_size": 3}, "rank=3 .* from 0 to 2"),
+        ({"rank": -1}, "rank=-1"),
+        ({"rank": "0"}, "rank='0' .* an int"),
+        ({"rank": 0.5}, "rank=0.5 .* an int"),
+        ({"world_size": 2**64 + 2}, "world_size=18446744073709551618"),
+        ({"world_size": 0}, "world_size=0"),
+        ({"world_size": [2]}, r"world_size=\[2\] .* an int"),
+        ({"job": 5}, "job=5 must be a str"),
+        ({"job": b"job"}, "job=b'job' must be a str"),
+        ({"job": "a\0b"}, "zero byte"),
+        ({"job": "\ud800"}, "job='.ud800' is no text"),
+        ({"socket": 5}, "socket=5 must be a str or a path"),
+        ({"socket": "/run\0/x"}, "zero byte"),
+        ({"socket": "/run/\ud800"}, "is no text"),
+        ({"deterministic": "x"}, "deterministic='x' must be True or False"),
+        ({"deterministic": 2}, "deterministic=2"),
+        ({"timeout": "5"}, "timeout='5'"),
+        ({"timeout": 1j}, "timeout=1j"),
+        ({"timeout": float("inf")}, "timeout=inf"),
+    ],
+)
+def test_connect_refuses_a_bad_argument_with_its_value(fake_library, arguments, hint):
+    with pytest.raises(maypole.InvalidArgumentError, match=hint):
+        maypole.connect(**{"rank": 0, "world_size": 2, **arguments})
+
+
+def test_connect_takes_numbers_of_numpy_and_paths(fake_library):
+    with pytest.raises(maypole.AgentUnavailableError, match="/nobody"):
+        maypole.connect(
+            Path("/nobody"), rank=numpy.int32(0), world_size=numpy.int64(1), timeout=numpy.float32(1), deterministic=numpy.True_
+        )
 
 
 def test_connect_raises_what_the_library_said(fake_library):
@@ -88,8 +117,13 @@ def test_a_reduce_scatter_returns_a_view_of_the_own_block(session):
 def test_counts_must_be_one_for_each_rank(session):
     with pytest.raises(maypole.InvalidArgumentError, match="2 counts were given for 1 ranks"):
         session.all_gather(numpy.zeros(4), counts=[2, 2])
-    with pytest.raises(maypole.InvalidArgumentError, match="no number of elements"):
-        session.all_gather(numpy.zeros(4), counts=[-4])
+
+
+@pytest.mark.parametrize("counts", [5, [-4], [2**64], [1.5], ["4"], "4", [[4]]])
+def test_counts_are_numbers_of_elements(session, counts):
+    for call in (session.all_gather, session.reduce_scatter):
+        with pytest.raises(maypole.InvalidArgumentError, match="counts"):
+            call(numpy.zeros(4), counts=counts)
 
 
 def test_an_all_to_all_makes_its_output_or_takes_one_that_fits(session):
@@ -109,9 +143,11 @@ def test_only_who_gets_a_result_needs_a_writable_array(session):
             refused()
 
 
-def test_a_root_is_a_rank(session):
-    with pytest.raises(maypole.InvalidArgumentError, match="root='a' is no rank"):
-        session.broadcast(numpy.ones(1), root="a")
+@pytest.mark.parametrize("rank", ["a", None, 0.0, 2**63, numpy.zeros(2)])
+def test_a_root_is_a_rank(session, rank):
+    for call in (session.broadcast, session.reduce, session.send, session.recv):
+        with pytest.raises(maypole.InvalidArgumentError, match="(root|to|from_)=.* is no rank"):
+            call(numpy.ones(1), rank)
 
 
 def test_a_shared_result_of_a_torch_tensor_is_refused(session):
@@ -199,10 +235,17 @@ def test_a_closed_session_refuses_everything(fake_library):
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": float("nan")}, "timeout=nan"),
         ({"timeout": -1.0}, "timeout=-1.0"),
+        ({"timeout": "5"}, "timeout='5'"),
         ({"priority": 2**31}, "32 bits"),
+        ({"priority": 1.5}, "priority=1.5"),
+        ({"name": 5}, "name=5 must be a str"),
+        ({"name": "\ud800"}, "is no text"),
+        ({"shared_result": "no"}, "shared_result='no'"),
+        ({"overwrite": None}, "overwrite=None"),
+        ({"async_op": "no"}, "async_op='no'"),
         ({"name": ""}, "1 to 255"),
         ({"name": "é" * 128}, "1 to 255"),
-        ({"name": "a\0b"}, "none of them zero"),
+        ({"name": "a\0b"}, "zero byte"),
     ],
 )
 def test_a_bad_argument_is_refused_with_its_value(session, arguments, hint):
@@ -234,6 +277,13 @@ def test_a_missing_library_is_named_with_the_remedy():
 def test_a_library_of_another_version_is_refused():
     code, output = run_python("import maypole; maypole.connect()", MAYPOLE_LIBRARY="libc.so.6")
     assert code == 1 and "lacks maypole_" in output and "different versions" in output
+
+
+def test_a_library_of_another_release_is_refused_with_both(tmp_path):
+    library = tmp_path / "libmaypole.so"
+    build_fake_library(library, "0.0.9")
+    code, output = run_python("import maypole; maypole.connect()", MAYPOLE_LIBRARY=str(library))
+    assert code == 1 and f"{library} is of version 0.0.9, the Python package of {maypole.__version__}" in output
 
 
 @pytest.mark.parametrize("ending, code", [("", 0), ("; 1 / 0", 1), ("; raise SystemExit(3)", 3)])

@@ -24,9 +24,8 @@ from ._errors import (
     TimeoutError,
 )
 from ._session import AgentStats, Session
+from ._version import __version__
 from ._work import Work
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AgentStats",

@@ -107,7 +107,7 @@ def numpy_dtype(dtype: Any) -> numpy.dtype:
         return numpy.dtype(ml_dtypes.bfloat16)
     try:
         result = numpy.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         raise InvalidArgumentError(f"{dtype!r} is not a dtype; use one of {', '.join(DTYPE_CODES)}") from None
     dtype_code(result.name)
     return result

@@ -1,18 +1,20 @@
 """Joining a job."""
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
-from typing import Optional
+from typing import Optional, Union
 
+from . import _checks
 from ._errors import InvalidArgumentError
 from ._handle import Handle
 from ._library import ConnectOptions, check, library
-from ._session import Session, _seconds
+from ._session import Session
 
 
 def connect(
-    socket: Optional[str] = None,
+    socket: Union[str, "os.PathLike[str]", None] = None,
     job: Optional[str] = None,
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
@@ -38,15 +40,14 @@ def connect(
         raise InvalidArgumentError(
             f"rank={rank} and world_size={world_size}: give both, or neither to take them from the environment"
         )
-    if rank is not None and world_size is not None and not 0 <= rank < world_size:
-        raise InvalidArgumentError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
+    size = 0 if world_size is None else _checks.integer("world_size", world_size, 1, _checks.INT64_MAX, "number of ranks")
     options = ConnectOptions(
-        socket=_text("socket", None if socket is None else str(socket)),
-        job=_text("job", job),
-        rank=rank or 0,
-        world_size=world_size or 0,
-        timeout=_seconds(timeout),
-        deterministic=int(deterministic),
+        socket=_checks.path("socket", socket),
+        job=_checks.text("job", job),
+        rank=0 if rank is None else _checks.integer("rank", rank, 0, size - 1, f"rank of {size}"),
+        world_size=size,
+        timeout=_checks.seconds(timeout),
+        deterministic=_checks.flag("deterministic", deterministic),
     )
 
     def join() -> Handle:
@@ -55,13 +56,6 @@ def connect(
         return Handle(pointer.value or 0)
 
     return Session(_interruptible(join))
-
-
-def _text(option: str, value: Optional[str]) -> Optional[bytes]:
-    # C would end the text at a zero byte, and the session would join another job.
-    if value is not None and "\0" in value:
-        raise InvalidArgumentError(f"{option}={value!r} must not hold a zero byte")
-    return None if value is None else value.encode()
 
 
 def _interruptible(join: Callable[[], Handle]) -> Handle:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ._errors import Error, error_of
+from ._version import __version__
 
 NAME = "libmaypole.so"
 
@@ -126,6 +127,9 @@ def library() -> ctypes.CDLL:
             raise Error(f"{loaded._name} lacks {name}: library and Python package are of different versions") from None
         function.restype = result
         function.argtypes = arguments
+    version = loaded.maypole_version().decode("utf-8", "replace")
+    if version != __version__:
+        raise Error(f"{loaded._name} is of version {version}, the Python package of {__version__}: install both of one version")
     return loaded
 
 

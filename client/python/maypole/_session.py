@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 
 import numpy
 
-from . import _arrays
+from . import _arrays, _checks
 from ._errors import FailedPreconditionError, InvalidArgumentError
 from ._handle import Handle, Op, allocate, result_buffer
 from ._library import OpOptions, CAgentStats, check, library
@@ -27,7 +27,6 @@ _ALGORITHMS = {
     "halving": 6,
     "hierarchical": 7,  # refused where the job has no levels
 }
-_NAME_BYTES_MAX = 255
 
 
 @dataclass(frozen=True)
@@ -189,10 +188,10 @@ class Session:
         Raises as all_reduce.
         """
         memory = _arrays.memory_of(array, writable=True)
-        table = self._table(counts)
+        blocks = _checks.counts(counts, self.world_size)
         options = _options(memory, name, timeout, priority, algorithm, op, False, overwrite)
-        begin, end = self._own_block(memory.count, counts)
-        arguments = (memory.address, memory.count, table)
+        begin, end = self._own_block(memory.count, blocks)
+        arguments = (memory.address, memory.count, self._table(blocks))
         finish = lambda _: _arrays.flat_view(array, begin, end)  # noqa: E731
         return self._submit("maypole_reduce_scatter", arguments, options, memory.owner, finish, name, async_op)
 
@@ -221,10 +220,10 @@ class Session:
         Raises as all_reduce. After a failure the own block is as submitted, the others may hold anything.
         """
         memory = _arrays.memory_of(array, writable=not shared_result)
-        table = self._table(counts)
+        blocks = _checks.counts(counts, self.world_size)
         options = _options(memory, name, timeout, priority, algorithm, shared_result=shared_result)
         finish = _sharer(array, memory) if shared_result else lambda _: array
-        arguments = (memory.address, memory.count, table)
+        arguments = (memory.address, memory.count, self._table(blocks))
         return self._submit("maypole_all_gather", arguments, options, memory.owner, finish, name, async_op)
 
     def broadcast(
@@ -251,10 +250,11 @@ class Session:
 
         Raises as all_reduce. After a failure `array` of the others may hold anything.
         """
+        root = _checks.rank("root", root)
         memory = _arrays.memory_of(array, writable=self.rank != root and not shared_result)
         options = _options(memory, name, timeout, priority, algorithm, shared_result=shared_result)
         finish = _sharer(array, memory) if shared_result else lambda _: array
-        arguments = (memory.address, memory.count, _int64("root", root))
+        arguments = (memory.address, memory.count, root)
         return self._submit("maypole_broadcast", arguments, options, memory.owner, finish, name, async_op)
 
     def reduce(
@@ -274,9 +274,10 @@ class Session:
 
         Arguments as all_reduce and broadcast. Returns: with async_op a Work, else `array`. Raises as all_reduce.
         """
+        root = _checks.rank("root", root)
         memory = _arrays.memory_of(array, writable=self.rank == root)
         options = _options(memory, name, timeout, priority, algorithm, op, False, overwrite)
-        arguments = (memory.address, memory.count, _int64("root", root))
+        arguments = (memory.address, memory.count, root)
         return self._submit("maypole_reduce", arguments, options, memory.owner, lambda _: array, name, async_op)
 
     def all_to_all(
@@ -333,7 +334,7 @@ class Session:
         """
         memory = _arrays.memory_of(array, writable=False)
         options = _options(memory, name, timeout, priority)
-        arguments = (memory.address, memory.count, _int64("to", to))
+        arguments = (memory.address, memory.count, _checks.rank("to", to))
         return self._submit("maypole_send", arguments, options, memory.owner, lambda _: array, name, async_op)
 
     def recv(
@@ -352,14 +353,14 @@ class Session:
         """
         memory = _arrays.memory_of(array, writable=True)
         options = _options(memory, name, timeout, priority)
-        arguments = (memory.address, memory.count, _int64("from_", from_))
+        arguments = (memory.address, memory.count, _checks.rank("from_", from_))
         return self._submit("maypole_recv", arguments, options, memory.owner, lambda _: array, name, async_op)
 
     def barrier(
         self, name: Optional[str] = None, *, timeout: Optional[float] = None, async_op: bool = False
     ) -> Optional[Work]:
         """Returns when all ranks have come here. Arguments and errors as all_reduce; with async_op returns a Work."""
-        arguments = (_name(name), _seconds(timeout))
+        arguments = (_checks.name(name), _checks.seconds(timeout))
         return self._submit("maypole_barrier", arguments, None, None, lambda _: None, name, async_op)
 
     def agent_stats(self) -> AgentStats:
@@ -387,6 +388,7 @@ class Session:
     ) -> Any:
         """Calls the C function with its arguments, the options if it takes some, and a place for the op."""
         handle = self._open_handle()
+        _checks.flag("async_op", async_op)
         pointer = ctypes.c_void_p()
         handle.free_ended_ops()
         given = (ctypes.byref(options),) if options is not None else ()
@@ -394,17 +396,12 @@ class Session:
         work = Work(Op(handle, pointer.value or 0, owner), finish, name)
         return work if async_op else work.wait()
 
-    def _table(self, counts: Optional[Sequence[int]]) -> Any:
+    @staticmethod
+    def _table(counts: Optional[list[int]]) -> Any:
         """`counts` as a C table; read during the call only."""
-        if counts is None:
-            return None
-        if len(counts) != self.world_size:
-            raise InvalidArgumentError(f"{len(counts)} counts were given for {self.world_size} ranks; give one for each")
-        if any(not 0 <= count < 2**63 for count in counts):
-            raise InvalidArgumentError(f"counts={list(counts)!r} has one that is no number of elements")
-        return (ctypes.c_uint64 * len(counts))(*counts)
+        return None if counts is None else (ctypes.c_uint64 * len(counts))(*counts)
 
-    def _own_block(self, elements: int, counts: Optional[Sequence[int]]) -> tuple[int, int]:
+    def _own_block(self, elements: int, counts: Optional[list[int]]) -> tuple[int, int]:
         if counts is None:
             block = elements // self.world_size
             return self.rank * block, (self.rank + 1) * block
@@ -430,13 +427,13 @@ def _options(
 ) -> OpOptions:
     return OpOptions(
         dtype=memory.dtype,
-        reduction=_choice("op", op, _REDUCTIONS),
-        name=_name(name),
-        priority=_int32("priority", priority),
-        timeout=_seconds(timeout),
-        algorithm=_choice("algorithm", algorithm, _ALGORITHMS),
-        shared_result=int(shared_result),
-        overwrite=int(overwrite),
+        reduction=_checks.choice("op", op, _REDUCTIONS),
+        name=_checks.name(name),
+        priority=_checks.integer("priority", priority, -(2**31), 2**31 - 1, "number of 32 bits"),
+        timeout=_checks.seconds(timeout),
+        algorithm=_checks.choice("algorithm", algorithm, _ALGORITHMS),
+        shared_result=_checks.flag("shared_result", shared_result),
+        overwrite=_checks.flag("overwrite", overwrite),
     )
 
 
@@ -453,39 +450,3 @@ def _sharer(array: Any, memory: _arrays.Memory) -> Callable[[Op], numpy.ndarray]
         return numpy.frombuffer(result_buffer(op, size) if size else b"", dtype=dtype).reshape(shape)
 
     return share
-
-
-def _choice(what: str, value: str, choices: dict[str, int]) -> int:
-    try:
-        return choices[value]
-    except (KeyError, TypeError):
-        raise InvalidArgumentError(f"{what}={value!r} is not one of {', '.join(choices)}") from None
-
-
-def _name(name: Optional[str]) -> Optional[bytes]:
-    if name is None:
-        return None
-    encoded = name.encode()
-    if not 0 < len(encoded) <= _NAME_BYTES_MAX or b"\0" in encoded:
-        raise InvalidArgumentError(f"name {name!r} must have 1 to {_NAME_BYTES_MAX} bytes of UTF-8, none of them zero")
-    return encoded
-
-
-def _seconds(timeout: Optional[float]) -> float:
-    if timeout is None:
-        return 0.0  # the library's default
-    if not 0 < timeout < math.inf:
-        raise InvalidArgumentError(f"timeout={timeout!r} must be a positive number of seconds, or None for the default")
-    return float(timeout)
-
-
-def _int32(what: str, value: int) -> int:
-    if not -(2**31) <= value < 2**31:
-        raise InvalidArgumentError(f"{what}={value!r} does not fit 32 bits")
-    return value
-
-
-def _int64(what: str, value: int) -> int:
-    if not hasattr(value, "__index__") or not -(2**63) <= value < 2**63:
-        raise InvalidArgumentError(f"{what}={value!r} is no rank")
-    return value.__index__()
