@@ -22,15 +22,23 @@ absl::StatusOr<std::vector<std::uint64_t>> Expand(const std::string& text, std::
         text,
         "' cannot be stepped through: it must start above 0, and the step be 2 or more"));
   }
-  std::vector<std::uint64_t> sizes;
-  for (std::uint64_t bytes = range->first; bytes < range->last; bytes *= step) {
-    sizes.push_back(bytes);
-  }
-  sizes.push_back(range->last);
-  return sizes;
+  return SteppedRange(range->first, range->last, step);
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> SteppedRange(std::uint64_t first,
+                                        std::uint64_t last,
+                                        std::uint64_t step) {
+  std::vector<std::uint64_t> values = {first};
+  while (values.back() <= (last - 1) / step) {  // as the product is less than the last
+    values.push_back(values.back() * step);
+  }
+  if (values.back() < last) {
+    values.push_back(last);
+  }
+  return values;
+}
 
 absl::StatusOr<std::vector<std::uint64_t>> ParseByteList(const std::string& text,
                                                          std::uint32_t step) {
@@ -44,6 +52,10 @@ absl::StatusOr<std::vector<std::uint64_t>> ParseByteList(const std::string& text
       return bytes.status();
     }
     sizes.push_back(*bytes);
+  }
+  if (sizes.size() > kMostValues) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(sizes.size(), " sizes are too many: give at most ", kMostValues));
   }
   return sizes;
 }

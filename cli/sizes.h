@@ -11,8 +11,16 @@
 
 namespace maypole::cli {
 
-// "4KiB..256MiB" (from the first to the last, each `step` times the one before), "1MiB,25MiB", or
-// one size.
+// From the first to the last, each `step` (2 or more) times the one before; the last is always
+// there. 0 < first <= last.
+std::vector<std::uint64_t> SteppedRange(std::uint64_t first,
+                                        std::uint64_t last,
+                                        std::uint64_t step);
+
+// More are a slip of the pen.
+constexpr std::size_t kMostValues = 100;
+
+// "4KiB..256MiB" (a SteppedRange), "1MiB,25MiB", or one size; at most kMostValues.
 absl::StatusOr<std::vector<std::uint64_t>> ParseByteList(const std::string& text,
                                                          std::uint32_t step);
 

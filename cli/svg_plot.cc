@@ -148,7 +148,7 @@ std::vector<PlotLine> Drawable(const std::vector<PlotLine>& lines) {
 
 }  // namespace
 
-std::string SecondsText(double seconds) {
+std::string TickText(double seconds) {
   if (seconds < 0.99e-3) {
     return absl::StrFormat("%.3g us", seconds * 1e6);
   }

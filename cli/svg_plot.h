@@ -25,7 +25,7 @@ struct Plot {
 };
 
 // "20 us", "1.5 ms", "3 s": for ticks.
-std::string SecondsText(double seconds);
+std::string TickText(double seconds);
 
 // 820 x 460 pixels. Points that are not above 0 are left out.
 std::string SvgText(const Plot& plot);

@@ -7,7 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include <absl/strings/str_format.h>
+
 namespace maypole::cli {
+
+// A time as a cell: in milliseconds, however many, so that a column compares; short ones, which a
+// column may have beside long ones, in microseconds.
+inline std::string TimeCell(double seconds) {
+  return seconds == 0 || seconds >= 1e-3 ? absl::StrFormat("%.2f ms", seconds * 1e3)
+                                         : absl::StrFormat("%.1f us", seconds * 1e6);
+}
 
 class TextTable {
  public:

@@ -20,12 +20,6 @@ namespace {
 
 constexpr int kLinksShown = 64;
 
-std::string Time(double seconds) {
-  return seconds < 1e-3 ? absl::StrFormat("%.1f us", seconds * 1e6)
-         : seconds < 1  ? absl::StrFormat("%.2f ms", seconds * 1e3)
-                        : absl::StrFormat("%.2f s", seconds);
-}
-
 std::string Size(std::uint64_t bytes) {
   return bytes == std::numeric_limits<std::uint64_t>::max() ? "-" : daemon::FormatBytes(bytes);
 }
@@ -58,9 +52,9 @@ std::string PredictedText(const v1::TuningRow& first, const v1::TuningRow& last)
   if (first.seconds() == 0) {
     return "-";
   }
-  std::string text = Time(first.seconds()) + " at " + Size(first.seconds_at());
+  std::string text = TimeCell(first.seconds()) + " at " + Size(first.seconds_at());
   if (last.seconds_at() != first.seconds_at()) {
-    absl::StrAppend(&text, " to ", Time(last.seconds()), " at ", Size(last.seconds_at()));
+    absl::StrAppend(&text, " to ", TimeCell(last.seconds()), " at ", Size(last.seconds_at()));
   }
   return text;
 }
@@ -105,9 +99,9 @@ std::string LinksText(const v1::Status& status) {
   for (int i = 0; i < std::min(status.links_size(), kLinksShown); ++i) {
     const v1::LinkStatus& link = status.links(i);
     table.AddRow({absl::StrCat(link.node_a(), " - ", link.node_b()),
-                  Time(link.latency_seconds()),
+                  TimeCell(link.latency_seconds()),
                   absl::StrFormat("%.2f Gbit/s", link.bytes_per_second() * 8e-9),
-                  Time(link.message_seconds()),
+                  TimeCell(link.message_seconds()),
                   absl::StrCat(link.samples()),
                   absl::StrFormat("%.0f s ago", link.since_seconds())});
   }

@@ -61,15 +61,6 @@ double MachineCpuSeconds() {
   return busy / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-maypole_algorithm AlgorithmOf(const std::string& name) {
-  for (const collective::Algorithm algorithm : collective::kAlgorithms) {
-    if (name == collective::Name(algorithm)) {
-      return static_cast<maypole_algorithm>(algorithm);  // the numbers are the same
-    }
-  }
-  return MAYPOLE_AUTO;
-}
-
 // Ends the process: a rank that cannot go on has nothing to tidy up that its end does not.
 void Require(maypole_status status, const char* what) {
   if (status != MAYPOLE_OK) {
@@ -92,7 +83,7 @@ class BenchRank {
     options_.dtype = static_cast<maypole_dtype>(plan.dtype);
     options_.reduction = static_cast<maypole_reduction>(plan.reduction);
     options_.timeout = kTimeoutSeconds;
-    options_.algorithm = AlgorithmOf(plan.algorithm);
+    options_.algorithm = static_cast<maypole_algorithm>(plan.algorithm);
     options_.shared_result = plan.shared_result ? 1 : 0;
     options_.overwrite = plan.overwrite ? 1 : 0;
     cell_.is_first_of_node = maypole_local_rank(session) == 0 ? 1 : 0;
@@ -280,7 +271,7 @@ void BenchRank::Measure(std::span<std::byte> memory) {
   Barrier();
 }
 
-int RunBenchRank(const PlanFlags& flags, int board_fd) {
+int RunBenchRank(const BenchPlanFlags& flags, int board_fd) {
   const PlanOrError made = ToPlan(flags);
   maypole_session* session = nullptr;
   Require(maypole_connect(nullptr, &session), "maypole_connect");
@@ -297,14 +288,14 @@ int RunBenchRank(const PlanFlags& flags, int board_fd) {
 
 void AddBenchRankCommand(CLI::App& app, int& exit_code) {
   struct RankFlags {
-    PlanFlags plan;
+    BenchPlanFlags plan;
     int board_fd = -1;
   };
 
   const auto flags = std::make_shared<RankFlags>();
   CLI::App* command = app.add_subcommand("bench-rank", "One rank of maypole bench");
   command->group("");  // hidden
-  AddPlanFlags(*command, flags->plan);
+  AddBenchPlanFlags(*command, flags->plan);
   command->add_option("--board-fd", flags->board_fd)->required();
   command->callback(
       [flags, &exit_code] { exit_code = RunBenchRank(flags->plan, flags->board_fd); });

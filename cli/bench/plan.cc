@@ -8,6 +8,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include "cli/algorithm_flag.h"
 #include "cli/bench/board.h"
 #include "cli/sizes.h"
 #include "collective/parts.h"
@@ -33,38 +34,21 @@ std::vector<std::string> NamesOfMeasured() {
   return names;
 }
 
-std::optional<collective::Algorithm> AlgorithmFromName(const std::string& name) {
-  for (const collective::Algorithm algorithm : collective::kAlgorithms) {
-    if (name == Name(algorithm)) {
-      return algorithm;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
+void AddBenchPlanFlags(CLI::App& command, BenchPlanFlags& flags) {
   command.add_option("--collective", flags.collective, "What to measure; the root is rank 0")
-      ->envname("MAYPOLE_COLLECTIVE")
       ->check(CLI::IsMember(NamesOfMeasured()))
       ->capture_default_str();
   command.add_option("--sizes", flags.sizes, "Bytes per rank: 4KiB..256MiB, or 1MiB,25MiB")
-      ->envname("MAYPOLE_SIZES")
       ->capture_default_str();
   command.add_option("--step", flags.step, "Factor between the sizes of a range")
-      ->envname("MAYPOLE_STEP")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   command.add_option("--dtype", flags.dtype, "f32 f64 f16 bf16 i8 u8 i32 i64")
-      ->envname("MAYPOLE_DTYPE")
       ->capture_default_str();
-  command.add_option("--op", flags.reduction, "sum mean min max product")
-      ->envname("MAYPOLE_OP")
-      ->capture_default_str();
-  command.add_option("--algorithm", flags.plan.algorithm, "auto, or one to be measured")
-      ->envname("MAYPOLE_ALGORITHM")
-      ->check(CLI::IsMember({"auto", "ring", "direct", "naive", "tree", "double_tree", "halving"}))
+  command.add_option("--op", flags.reduction, "sum mean min max product")->capture_default_str();
+  command.add_option("--algorithm", flags.algorithm, "One of " + AlgorithmChoices())
       ->capture_default_str();
   command.add_flag("--check", flags.plan.check, "Verify every element of one result per size");
   command.add_flag("--overwrite", flags.plan.overwrite, "Inputs need not survive a failed op");
@@ -78,18 +62,16 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
                   "(default: a few operations)")
       ->check(CLI::Range(0.0, 3600.0));
   command.add_option("--seconds", flags.plan.seconds, "Aim per size")
-      ->envname("MAYPOLE_SECONDS")
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
   command
       .add_option("--iterations",
                   flags.plan.iterations,
                   "Timed operations per size (default: what fits into --seconds, at least 10)")
-      ->envname("MAYPOLE_ITERATIONS")
       ->check(CLI::Range(std::uint32_t{1}, Board::kMostIterations));
 }
 
-PlanOrError ToPlan(const PlanFlags& flags) {
+PlanOrError ToPlan(const BenchPlanFlags& flags) {
   PlanOrError made;
   made.plan = flags.plan;
   const std::optional<DType> dtype = DTypeFromName(flags.dtype);
@@ -98,16 +80,18 @@ PlanOrError ToPlan(const PlanFlags& flags) {
       std::find_if(kMeasured.begin(), kMeasured.end(), [&](Collective collective) {
         return flags.collective == Name(collective);
       });
-  const auto algorithm = AlgorithmFromName(flags.plan.algorithm);
+  const absl::StatusOr<collective::Algorithm> algorithm = ParseAlgorithm(flags.algorithm);
   const absl::StatusOr<std::vector<std::uint64_t>> sizes = ParseByteList(flags.sizes, flags.step);
   if (measured == kMeasured.end()) {
     made.error = absl::StrCat("--collective: '",
                               flags.collective,
                               "' is none of ",
                               absl::StrJoin(NamesOfMeasured(), " "));
-  } else if (algorithm && !IsAvailable(*measured, *algorithm)) {
+  } else if (!algorithm.ok()) {
+    made.error = absl::StrCat("--algorithm: ", std::string(algorithm.status().message()));
+  } else if (!IsAvailable(*measured, *algorithm)) {
     made.error = absl::StrCat(
-        "--algorithm: ", flags.collective, " has no algorithm '", flags.plan.algorithm, "'");
+        "--algorithm: ", flags.collective, " has no algorithm '", flags.algorithm, "'");
   } else if (flags.plan.shared_result && !EverybodyGetsAll(*measured)) {
     made.error = absl::StrCat("--shared-result: not for ", flags.collective);
   } else if (!dtype) {
@@ -121,6 +105,7 @@ PlanOrError ToPlan(const PlanFlags& flags) {
     made.plan.collective = *measured;
     made.plan.dtype = *dtype;
     made.plan.reduction = *reduction;
+    made.plan.algorithm = *algorithm;
     made.plan.sizes = *sizes;
     for (std::uint64_t& bytes : made.plan.sizes) {
       bytes -= bytes % SizeOf(*dtype);
@@ -139,7 +124,7 @@ std::vector<std::string> ToArguments(const BenchPlan& plan) {
                                         "--op",
                                         std::string(Name(plan.reduction)),
                                         "--algorithm",
-                                        plan.algorithm,
+                                        std::string(Name(plan.algorithm)),
                                         "--seconds",
                                         absl::StrCat(plan.seconds),
                                         "--warm-up",

@@ -20,7 +20,7 @@ struct BenchPlan {
   collective::Collective collective = collective::Collective::kAllReduce;
   DType dtype = DType::kF32;
   Reduction reduction = Reduction::kSum;
-  std::string algorithm = "auto";
+  collective::Algorithm algorithm = collective::Algorithm::kAuto;
   bool check = false;
   bool overwrite = false;
   bool shared_result = false;
@@ -30,16 +30,17 @@ struct BenchPlan {
 };
 
 // The flags behind a plan, as text; they turn into a plan with ToPlan.
-struct PlanFlags {
+struct BenchPlanFlags {
   std::string collective = "all_reduce";
   std::string sizes = "4KiB..256MiB";
   std::uint32_t step = 4;
   std::string dtype = "f32";
   std::string reduction = "sum";
+  std::string algorithm = "auto";
   BenchPlan plan;  // the rest
 };
 
-void AddPlanFlags(CLI::App& command, PlanFlags& flags);
+void AddBenchPlanFlags(CLI::App& command, BenchPlanFlags& flags);
 
 // The plan, or what is wrong with which flag.
 struct PlanOrError {
@@ -47,7 +48,7 @@ struct PlanOrError {
   std::string error;
 };
 
-PlanOrError ToPlan(const PlanFlags& flags);
+PlanOrError ToPlan(const BenchPlanFlags& flags);
 
 // The flags that give a rank this plan.
 std::vector<std::string> ToArguments(const BenchPlan& plan);

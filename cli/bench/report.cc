@@ -63,7 +63,8 @@ BenchRow MakeRow(const BenchPlan& plan,
   row.count = bytes / SizeOf(plan.dtype);
   row.type = Name(plan.dtype);
   row.op = Name(plan.reduction);
-  row.algorithm = cells[0].algorithm[0] == '\0' ? plan.algorithm : cells[0].algorithm.data();
+  row.algorithm =
+      cells[0].algorithm[0] == '\0' ? std::string(Name(plan.algorithm)) : cells[0].algorithm.data();
   row.ranks = static_cast<std::uint32_t>(cells.size());
   row.iterations = iterations;
   double cpu_seconds = 0;

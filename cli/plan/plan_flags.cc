@@ -7,6 +7,7 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
+#include "cli/algorithm_flag.h"
 #include "common/dtype.h"
 #include "daemon/parse.h"
 
@@ -109,21 +110,6 @@ absl::StatusOr<double> WireRatio(const std::string& compression, DType dtype) {
                  "none, f16, bf16, int8, int4 or topk:RATIO with a ratio in (0, 1]");
 }
 
-absl::StatusOr<collective::Algorithm> AlgorithmOf(const std::string& name) {
-  if (name == "auto") {
-    return collective::Algorithm::kAuto;
-  }
-  std::string names;
-  for (const collective::Algorithm algorithm : collective::kAlgorithms) {
-    const std::string known(Name(algorithm));
-    if (name == known) {
-      return algorithm;
-    }
-    absl::StrAppend(&names, ", ", known);
-  }
-  return Refused("algorithm", name, absl::StrCat("one of auto", names));
-}
-
 collective::LinkModel LinkOf(const PlanFlags& flags, Reader& reader) {
   const collective::LinkModel known =
       flags.measured.value_or(collective::LinkModel{.latency_seconds = kLatencySeconds});
@@ -167,7 +153,7 @@ absl::StatusOr<collective::PlanRequest> RequestOf(const PlanFlags& flags) {
   request.bytes_on_wire = reader.Take(WireRatio(flags.compression, dtype));
   request.bucket_bytes = reader.Bytes("bucket", flags.bucket);
   request.slice_bytes = reader.Bytes("slice", flags.slice);
-  request.algorithm = reader.Take(AlgorithmOf(flags.algorithm));
+  request.algorithm = reader.Read("algorithm", ParseAlgorithm(flags.algorithm));
   request.simulate = flags.simulate;
   if (!flags.compute.empty()) {
     request.compute_seconds = reader.Seconds("compute", flags.compute);

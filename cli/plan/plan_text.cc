@@ -15,12 +15,6 @@ std::string Text(std::string_view view) {
   return std::string(view);
 }
 
-// Two digits after the point from a millisecond on, else of microseconds: a sweep has both.
-std::string Milliseconds(double seconds) {
-  return seconds == 0 || seconds >= 1e-3 ? absl::StrFormat("%.2f ms", seconds * 1e3)
-                                         : absl::StrFormat("%.1f us", seconds * 1e6);
-}
-
 std::string Gigabits(double bytes_per_second) {
   return absl::StrFormat("%.4g Gbit/s", bytes_per_second * 8 / 1e9);
 }
@@ -61,17 +55,17 @@ std::string HeadText(const collective::PlanRequest& request) {
 
 std::string StepText(const collective::PlannedStep& step) {
   return absl::StrCat("\nA step: compute ",
-                      Milliseconds(step.compute_seconds),
+                      TimeCell(step.compute_seconds),
                       ", communication by ",
                       Text(Name(step.algorithm)),
                       " ",
-                      Milliseconds(step.comm_seconds),
+                      TimeCell(step.comm_seconds),
                       "; one after the other ",
-                      Milliseconds(step.serial_seconds),
+                      TimeCell(step.serial_seconds),
                       ", overlapped by buckets ",
-                      Milliseconds(step.overlapped_seconds),
+                      TimeCell(step.overlapped_seconds),
                       " (training waits ",
-                      Milliseconds(step.exposed_seconds),
+                      TimeCell(step.exposed_seconds),
                       ").\n");
 }
 
@@ -140,9 +134,9 @@ std::string PlanText(const collective::PlanRequest& request, const collective::P
         absl::StrCat(cost.rounds),
         Gigabytes(static_cast<double>(cost.bytes_sent)),
         Gigabytes(static_cast<double>(cost.bytes_sent + cost.bytes_received)),
-        Milliseconds(cost.seconds)};
+        TimeCell(cost.seconds)};
     if (request.simulate) {
-      row.push_back(planned.simulated_seconds ? Milliseconds(*planned.simulated_seconds) : "-");
+      row.push_back(planned.simulated_seconds ? TimeCell(*planned.simulated_seconds) : "-");
     }
     row.push_back(absl::StrFormat("%.2f GB/s", planned.effective_bandwidth / 1e9));
     table.AddRow(std::move(row));
@@ -161,7 +155,7 @@ std::string PlanText(const collective::PlanRequest& request, const collective::P
   if (!plan.advice.empty()) {
     absl::StrAppend(&text, "\nWhat would help:\n");
     for (const collective::Advice& advice : plan.advice) {
-      absl::StrAppend(&text, "  ", advice.what, ": ", Milliseconds(advice.gain_seconds), " less\n");
+      absl::StrAppend(&text, "  ", advice.what, ": ", TimeCell(advice.gain_seconds), " less\n");
     }
   }
   return text;
@@ -189,14 +183,14 @@ std::string SweepText(const Sweep& sweep) {
     const collective::Plan plan = MakePlan(point.request);
     std::vector<std::string> row = {point.value};
     for (const collective::Algorithm algorithm : algorithms) {
-      row.push_back(Milliseconds(TimeIn(plan, algorithm)));
+      row.push_back(TimeCell(TimeIn(plan, algorithm)));
     }
     row.push_back(Text(Name(plan.recommended)));
     row.push_back(Gigabits(
         collective::EffectiveBandwidth(point.request.bytes, TimeIn(plan, plan.recommended))));
     if (has_step) {
-      row.push_back(Milliseconds(plan.step->overlapped_seconds));
-      row.push_back(Milliseconds(plan.step->exposed_seconds));
+      row.push_back(TimeCell(plan.step->overlapped_seconds));
+      row.push_back(TimeCell(plan.step->exposed_seconds));
     }
     table.AddRow(std::move(row));
   }
@@ -219,7 +213,7 @@ std::string SweepSvg(const Sweep& sweep) {
                .x_label = sweep.option == "bandwidth" ? "bandwidth, Gbit/s" : sweep.option,
                .y_label = "time",
                .x_text = [&](double x) { return XText(sweep.option, x); },
-               .y_text = SecondsText,
+               .y_text = TickText,
                .lines = {}};
   if (sweep.option == "bandwidth") {
     plot.x_factors = {2, 2.5, 2};

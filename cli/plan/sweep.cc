@@ -8,12 +8,11 @@
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_split.h>
 
+#include "cli/sizes.h"
 #include "daemon/parse.h"
 
 namespace maypole::cli {
 namespace {
-
-constexpr std::size_t kPointsMost = 100;
 
 absl::Status Refused(const std::string& sweep, const std::string& allowed) {
   return absl::InvalidArgumentError(
@@ -44,11 +43,7 @@ absl::StatusOr<std::vector<std::uint64_t>> Values(
     return absl::InvalidArgumentError(
         absl::StrCat("\"", text, "\" is not an ascending range from more than 0"));
   }
-  for (std::uint64_t value = *first; value < *last; value *= 2) {
-    values.push_back(value);
-  }
-  values.push_back(*last);
-  return values;
+  return SteppedRange(*first, *last, 2);
 }
 
 absl::StatusOr<std::uint64_t> ParseRanks(std::string_view text) {
@@ -79,8 +74,8 @@ absl::StatusOr<Sweep> SweepOf(const PlanFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--sweep: ", std::string(values.status().message())));
   }
-  if (values->size() > kPointsMost) {
-    return Refused(flags.sweep, absl::StrCat("at most ", kPointsMost, " values"));
+  if (values->size() > kMostValues) {
+    return Refused(flags.sweep, absl::StrCat("at most ", kMostValues, " values"));
   }
   Sweep sweep = {option, {}};
   for (const std::uint64_t value : *values) {

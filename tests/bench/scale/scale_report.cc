@@ -59,7 +59,7 @@ std::string Picture(Kind kind, const std::vector<Cell>& cells) {
       .x_label = "members",
       .y_label = "time",
       .x_text = [](double members) { return std::to_string(static_cast<int>(members)); },
-      .y_text = cli::SecondsText,
+      .y_text = cli::TickText,
       .lines = {automatic, bound}};
   for (const auto& [algorithm, line] : algorithms) {
     plot.lines.push_back(line);

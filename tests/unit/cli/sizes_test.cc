@@ -15,6 +15,27 @@ TEST(ByteList, ARangeIsSteppedThroughAndEndsWithItsLastSize) {
   EXPECT_THAT(*ParseByteList("1MiB..1MiB", 2), ElementsAre(1048576));
 }
 
+TEST(ByteList, ARangeEndsAlsoWhereTheNextStepWouldOverflow) {
+  constexpr std::uint64_t kMost = 8'000'000ULL << 40;
+  const auto sizes = ParseByteList("4KiB..8000000TiB", 4);
+  ASSERT_TRUE(sizes.ok());
+  ASSERT_EQ(sizes->size(), 27U);
+  EXPECT_EQ(sizes->at(25), 4096ULL << 50);
+  EXPECT_EQ(sizes->back(), kMost);
+  EXPECT_THAT(*ParseByteList("1..8000000TiB", 1U << 20),
+              ElementsAre(1, 1 << 20, 1ULL << 40, 1ULL << 60, kMost));
+}
+
+TEST(ByteList, AListThatIsTooLongIsRefused) {
+  std::string list = "1";
+  for (std::size_t i = 1; i < kMostValues; ++i) {
+    list += ",1";
+  }
+  EXPECT_EQ(ParseByteList(list, 4)->size(), kMostValues);
+  EXPECT_THAT(std::string(ParseByteList(list + ",1", 4).status().message()),
+              HasSubstr("at most 100"));
+}
+
 TEST(ByteList, AListKeepsItsOrderAndMayHoldZero) {
   EXPECT_THAT(*ParseByteList("25MiB,0,4096", 4), ElementsAre(26214400, 0, 4096));
 }
