@@ -178,46 +178,45 @@ Finding CheckExposure(const std::string& chosen, const std::vector<InterfaceAddr
       "give the agent --interface NAME of a network that only members reach, or close its peer "
       "port (7710) "
       "to all others with a firewall; UCX over TCP cannot tell a peer from a stranger";
-  std::set<std::string> names;
-  std::vector<std::string> on_chosen;
-  std::vector<std::string> exposed;
+  std::set<std::string> known;
   for (const InterfaceAddress& entry : addresses) {
-    names.insert(entry.interface);
-    if (entry.interface == chosen) {
-      on_chosen.push_back(entry.address);
-      if (IsPublicAddress(entry.address)) {
-        exposed.push_back(entry.address);
+    known.insert(entry.interface);
+  }
+  const std::string there_are = absl::StrCat("; there are: ", absl::StrJoin(known, " "));
+  std::vector<std::string> reached;
+  std::vector<std::string> exposed;
+  for (const absl::string_view part : absl::StrSplit(chosen, ',', absl::SkipEmpty())) {
+    const std::string interface(part);
+    if (interface == "auto" || absl::StrContains(interface, ':')) {
+      continue;  // found out by the agent; a device for RDMA, which has no address
+    }
+    if (!known.contains(interface)) {
+      return {Level::kFail,
+              kAspect,
+              absl::StrCat("interface ", interface, " has no address here", there_are),
+              kRemedy};
+    }
+    for (const InterfaceAddress& entry : addresses) {
+      if (entry.interface == interface) {
+        const std::string text = absl::StrCat(interface, " (", entry.address, ")");
+        (IsPublicAddress(entry.address) ? exposed : reached).push_back(text);
       }
     }
   }
-  if (chosen.empty()) {
-    return {Level::kWarn,
+  if (!exposed.empty()) {
+    return {Level::kFail,
             kAspect,
-            absl::StrCat("no interface chosen; there are: ", absl::StrJoin(names, " ")),
+            absl::StrCat("strangers reach the public address of interface ",
+                         absl::StrJoin(exposed, ", ")),
             kRemedy};
   }
-  if (on_chosen.empty()) {
-    return {
-        Level::kFail,
-        kAspect,
-        absl::StrCat(
-            "interface ", chosen, " has no address here; there are: ", absl::StrJoin(names, " ")),
-        kRemedy};
-  }
-  if (!exposed.empty()) {
-    return {
-        Level::kFail,
-        kAspect,
-        absl::StrCat("interface ", chosen, " has a public address: ", absl::StrJoin(exposed, ", ")),
-        kRemedy};
+  if (reached.empty()) {
+    return {Level::kWarn, kAspect, absl::StrCat("no interface chosen", there_are), kRemedy};
   }
   return {Level::kOk,
           kAspect,
-          absl::StrCat("interface ",
-                       chosen,
-                       " (",
-                       absl::StrJoin(on_chosen, ", "),
-                       "); see to it that only members reach it"),
+          absl::StrCat(
+              "interface ", absl::StrJoin(reached, ", "), "; see to it that only members reach it"),
           ""};
 }
 
@@ -233,14 +232,14 @@ Finding CheckAgentSocket(const std::string& path) {
   }
   std::copy(path.begin(), path.end(), address.sun_path);
   const UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const UniqueFd stream(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  for (const int end : {fd.get(), stream.get()}) {
-    if (connect(end, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-      return {Level::kOk, kAspect, "one listens at " + path, ""};
-    }
-    if (errno != EPROTOTYPE) {
-      break;
-    }
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return {Level::kOk, kAspect, "one listens at " + path, ""};
+  }
+  if (errno == EPROTOTYPE) {
+    return {Level::kFail,
+            kAspect,
+            absl::StrCat("another program than an agent has the socket ", path),
+            "stop it, or give the agent another path by --socket"};
   }
   return {Level::kWarn,
           kAspect,

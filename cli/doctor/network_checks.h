@@ -27,8 +27,8 @@ struct InterfaceAddress {
 std::vector<InterfaceAddress> InterfaceAddresses();
 
 // UCX over TCP cannot tell a peer from a stranger: its port must only be reachable by members.
-// `chosen` is what the agent's
-// --interface will be; empty if not yet decided.
+// `chosen` is what the agent's --interface will be, such as "mlx5_0:1,eth0"; empty if not yet
+// decided.
 Finding CheckExposure(const std::string& chosen, const std::vector<InterfaceAddress>& addresses);
 
 // Is anybody outside able to send to this address: not loopback, link-local, private or shared

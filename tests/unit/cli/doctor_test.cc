@@ -1,4 +1,6 @@
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,6 +12,7 @@
 
 #include "cli/doctor/network_checks.h"
 #include "cli/doctor/system_checks.h"
+#include "common/unique_fd.h"
 
 namespace maypole::cli {
 namespace {
@@ -118,12 +121,44 @@ TEST(Doctor, ThePeerPortBelongsOnAChosenClosedInterface) {
   EXPECT_THAT(CheckExposure("eth0", addresses).text, HasSubstr("8.8.8.8"));
   EXPECT_EQ(CheckExposure("eth0", addresses).level, Level::kFail);
   EXPECT_THAT(CheckExposure("eth9", addresses).text, HasSubstr("there are: eth0 eth1 lo"));
+  EXPECT_EQ(CheckExposure("eth9", addresses).level, Level::kFail);
+}
+
+TEST(Doctor, EveryInterfaceOfAListIsLookedAtAndDevicesAndAutoAreNot) {
+  const std::vector<InterfaceAddress> addresses = {
+      {"lo", "127.0.0.1"}, {"eth0", "8.8.8.8"}, {"eth1", "10.0.0.1"}};
+  EXPECT_EQ(CheckExposure("mlx5_0:1,eth1", addresses).level, Level::kOk);
+  EXPECT_THAT(CheckExposure("lo,eth1", addresses).text,
+              HasSubstr("lo (127.0.0.1), eth1 (10.0.0.1)"));
+  EXPECT_EQ(CheckExposure("eth1,eth0", addresses).level, Level::kFail);
+  EXPECT_THAT(CheckExposure("eth1,eth9", addresses).text,
+              HasSubstr("interface eth9 has no address"));
+  for (const char* open : {"auto", "mlx5_0:1"}) {
+    EXPECT_EQ(CheckExposure(open, addresses).level, Level::kWarn) << open;
+    EXPECT_THAT(CheckExposure(open, addresses).text, HasSubstr("no interface chosen"));
+  }
 }
 
 TEST(Doctor, AnAgentThatIsNotThereIsAWarningWithItsPath) {
   EXPECT_THAT(CheckAgentSocket("/nonexistent/agent.sock").text,
               HasSubstr("/nonexistent/agent.sock"));
   EXPECT_EQ(CheckAgentSocket(std::string(200, 'x')).level, Level::kFail);
+}
+
+TEST_F(DoctorFiles, OnlyASocketLikeAnAgentsIsTakenForOne) {
+  std::filesystem::create_directories(root_);
+  for (const auto& [type, level] :
+       {std::pair(SOCK_SEQPACKET, Level::kOk), std::pair(SOCK_STREAM, Level::kFail)}) {
+    const std::string path = root_ + "/" + std::to_string(type);
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    ASSERT_LT(path.size(), sizeof address.sun_path);
+    path.copy(address.sun_path, path.size());
+    const UniqueFd server(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(bind(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(listen(server.get(), 1), 0);
+    EXPECT_EQ(CheckAgentSocket(path).level, level);
+    EXPECT_THAT(CheckAgentSocket(path).text, HasSubstr(path));
+  }
 }
 
 }  // namespace
