@@ -124,6 +124,7 @@ absl::Status Agent::OpenHttp() {
   auto http = daemon::HttpEndpoint::Create(
       {.listen = options_.http_listen,
        .port = options_.http_port,
+       .listen_option = "--http-listen",
        .metrics = {MakeAgentCollector(stats_, daemon::Version())},
        .health =
            [] {

@@ -152,9 +152,11 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Create(HttpEndpointO
       .callbacks = &callbacks, .user_data = server.get(), .configuration_options = settings};
   server->context = mg_start2(&init, &error);
   if (server->context == nullptr) {
-    return absl::UnavailableError(server->options.port_option + ": cannot listen on " + listen +
-                                  " (" + reason.data() +
-                                  "); is the port in use? Stop its owner or choose another port");
+    return absl::UnavailableError(
+        "--http-port " + std::to_string(server->options.port) + ", " +
+        server->options.listen_option + " " + server->options.listen + ": cannot listen on " +
+        listen + " (" + reason.data() +
+        "); is the port in use, or the address another machine's? Choose others");
   }
   mg_server_port port{};
   if (mg_get_server_ports(server->context, 1, &port) == 1) {

@@ -25,9 +25,9 @@ struct HttpAnswer {
 };
 
 struct HttpEndpointOptions {
-  std::string listen = "0.0.0.0";           // an address of this machine
-  std::uint16_t port = 0;                   // 0: the operating system chooses
-  std::string port_option = "--http-port";  // named in errors
+  std::string listen = "0.0.0.0";          // an address of this machine
+  std::uint16_t port = 0;                  // 0: the operating system chooses
+  std::string listen_option = "--listen";  // that gave the address, for errors
   std::vector<std::shared_ptr<prometheus::Collectable>> metrics;
   std::function<HttpAnswer()> health;
   std::function<HttpAnswer()> readiness;

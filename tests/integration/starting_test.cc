@@ -142,6 +142,9 @@ TEST_F(StartingTest, BadFlagsAreRefusedWithNameAndValue) {
 }
 
 TEST_F(StartingTest, WhatTheMachineDoesNotHaveIsNamed) {
+  const EndedProcess address = RunToEnd(Agent({"--http-listen", "203.0.113.1"}));
+  EXPECT_EQ(address.code, 1);
+  EXPECT_THAT(address.output, HasSubstr("--http-listen 203.0.113.1"));
   const EndedProcess interface = RunToEnd(Agent({"--interface", "nosuch0"}));
   EXPECT_EQ(interface.code, 1);
   EXPECT_THAT(interface.output, AllOf(HasSubstr("nosuch0"), HasSubstr("interface")));

@@ -131,7 +131,7 @@ TEST_F(HttpEndpointTest, SurvivesStrangers) {
 TEST_F(HttpEndpointTest, PortInUseIsAnErrorThatNamesPortAndOption) {
   const auto second = HttpEndpoint::Create({.listen = "127.0.0.1",
                                             .port = port(),
-                                            .port_option = "--http-port",
+                                            .listen_option = "--http-listen",
                                             .metrics = {},
                                             .health = {},
                                             .readiness = {}});
@@ -153,10 +153,13 @@ TEST_F(HttpEndpointTest, PortIsFreeAgainAfterwards) {
 }
 
 TEST(HttpEndpoint, AnAddressOfNobodyIsAnError) {
-  const auto endpoint =
-      HttpEndpoint::Create({.listen = "nonsense", .metrics = {}, .health = {}, .readiness = {}});
+  const auto endpoint = HttpEndpoint::Create({.listen = "nonsense",
+                                              .listen_option = "--http-listen",
+                                              .metrics = {},
+                                              .health = {},
+                                              .readiness = {}});
   ASSERT_FALSE(endpoint.ok());
-  EXPECT_THAT(std::string(endpoint.status().message()), HasSubstr("nonsense"));
+  EXPECT_THAT(std::string(endpoint.status().message()), HasSubstr("--http-listen nonsense"));
 }
 
 }  // namespace
