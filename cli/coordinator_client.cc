@@ -7,6 +7,7 @@
 
 #include "daemon/parse.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/coordinator_channel.h"
 
 namespace maypole::cli {
 
@@ -16,8 +17,8 @@ absl::StatusOr<v1::Status> FetchStatus(const CoordinatorCall& call) {
     return absl::InvalidArgumentError(
         absl::StrCat(call.option, ": ", std::string(address.status().message())));
   }
-  const auto stub = v1::Coordinator::NewStub(
-      grpc::CreateChannel(call.address, grpc::InsecureChannelCredentials()));
+  const auto stub = v1::Coordinator::NewStub(grpc::CreateCustomChannel(
+      call.address, grpc::InsecureChannelCredentials(), CoordinatorChannelArguments()));
   const auto deadline = std::chrono::system_clock::now() +
                         std::chrono::milliseconds(static_cast<int>(call.timeout_seconds * 1000));
   grpc::Status called = grpc::Status::OK;

@@ -9,6 +9,7 @@
 
 #include "proto/control.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/coordinator_channel.h"
 
 namespace maypole::agent {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::size_t kQueuedMessagesMax = 65536;
 constexpr int kConnectTimeoutMs = 2000;
 
 grpc::ChannelArguments ChannelArguments() {
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = CoordinatorChannelArguments();
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(kKeepaliveInterval.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(kKeepaliveTimeout.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -25,8 +26,6 @@ grpc::ChannelArguments ChannelArguments() {
   // gRPC gives a connection attempt as long as its least backoff, 20 s unless told otherwise.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // The coordinator is in the cluster; a proxy meant for the world outside is not the way to it.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
 }
 
