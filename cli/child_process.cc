@@ -40,6 +40,9 @@ struct Prepared {
     for (char** entry = environ; *entry != nullptr; ++entry) {
       add(*entry);
     }
+    for (const std::string& name : options.without) {
+      variables.erase(name);
+    }
     std::for_each(options.environment.begin(), options.environment.end(), add);
     for (const auto& [name, assignment] : variables) {
       assignments.push_back(assignment);
@@ -60,6 +63,11 @@ struct Prepared {
   std::vector<char*> envp;
 };
 
+// In the child. dup2 alone would leave one that has the number already to be closed by exec.
+bool BecomeDescriptor(int fd, int number) {
+  return fd == number ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, number) == number;
+}
+
 // In the child. Returns only on failure, with errno set.
 void BecomeProgram(const ChildOptions& options, const Prepared& prepared, pid_t parent) {
   sigset_t none;
@@ -75,9 +83,11 @@ void BecomeProgram(const ChildOptions& options, const Prepared& prepared, pid_t 
   if (options.net_namespace >= 0 && setns(options.net_namespace, CLONE_NEWNET) != 0) {
     return;
   }
-  const int input = options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY);
-  if (dup2(input, 0) < 0 || (options.stdout_fd >= 0 && dup2(options.stdout_fd, 1) < 0) ||
-      (options.stderr_fd >= 0 && dup2(options.stderr_fd, 2) < 0) ||
+  const int input =
+      options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (!BecomeDescriptor(input, 0) ||
+      (options.stdout_fd >= 0 && !BecomeDescriptor(options.stdout_fd, 1)) ||
+      (options.stderr_fd >= 0 && !BecomeDescriptor(options.stderr_fd, 2)) ||
       (options.keep_fd >= 0 && fcntl(options.keep_fd, F_SETFD, 0) != 0)) {
     return;
   }

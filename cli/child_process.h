@@ -21,6 +21,7 @@ namespace maypole::cli {
 struct ChildOptions {
   std::vector<std::string> argv;         // argv[0] is looked up in PATH unless it holds a slash
   std::vector<std::string> environment;  // NAME=VALUE, on top of ours
+  std::vector<std::string> without;      // names of ours that it does not get
   int stdin_fd = -1;                     // -1: /dev/null
   int stdout_fd = -1;                    // -1: ours
   int stderr_fd = -1;                    // -1: ours

@@ -8,26 +8,19 @@
 namespace maypole::cli {
 
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags) {
-  command
-      .add_flag("--netns",
-                flags.use_namespaces,
-                "Put every node into a network namespace, joined by a bridge (needs root)")
-      ->envname("MAYPOLE_NETNS");
-  command
-      .add_option("--rate",
-                  flags.rate,
-                  "Shape every link to this rate in both directions, e.g. 1gbit (with --netns)")
-      ->envname("MAYPOLE_RATE");
-  command
-      .add_option("--congestion-control",
-                  flags.congestion_control,
-                  "TCP congestion control of the nodes, e.g. cubic (with --netns)")
-      ->envname("MAYPOLE_CONGESTION_CONTROL");
+  command.add_flag("--netns",
+                   flags.use_namespaces,
+                   "Put every node into a network namespace, joined by a bridge (needs root)");
+  command.add_option("--rate",
+                     flags.rate,
+                     "Shape every link to this rate in both directions, e.g. 1gbit (with --netns)");
+  command.add_option("--congestion-control",
+                     flags.congestion_control,
+                     "TCP congestion control of the nodes, e.g. cubic (with --netns)");
   command
       .add_option("--reduce-threads",
                   flags.reduce_threads,
                   "Summing threads of every agent (default: the agent's own)")
-      ->envname("MAYPOLE_REDUCE_THREADS")
       ->check(CLI::Range(1, 256));
 }
 

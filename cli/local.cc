@@ -39,7 +39,7 @@ absl::StatusOr<int> RunLocal(const LocalFlags& flags) {
   absl::StatusOr<std::unique_ptr<LocalCluster>> cluster =
       LocalCluster::Start(*options, *janitor, *stop);
   if (!cluster.ok()) {
-    return cluster.status();
+    return CodeOrError(*stop, cluster.status());
   }
   std::vector<ChildOptions> ranks;
   for (std::uint32_t rank = 0; rank < (*cluster)->world_size(); ++rank) {
@@ -62,11 +62,9 @@ void AddLocalCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "local", "Start a coordinator and agents on this machine and run a command once per rank");
   command->add_option("--nodes", flags->nodes, "Nodes: one agent each")
-      ->envname("MAYPOLE_NODES")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_option("--ranks-per-node", flags->ranks_per_node, "Ranks on every node")
-      ->envname("MAYPOLE_RANKS_PER_NODE")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   AddClusterFlags(*command, flags->cluster);
@@ -74,7 +72,6 @@ void AddLocalCommand(CLI::App& app, int& exit_code) {
       ->add_option("--grace",
                    flags->grace_seconds,
                    "Seconds between the first failure of a rank and the end of the others")
-      ->envname("MAYPOLE_GRACE")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   command

@@ -18,6 +18,8 @@
 #include <absl/strings/str_cat.h>
 #include <nlohmann/json.hpp>
 
+#include "daemon/options.h"
+
 namespace maypole::cli {
 namespace {
 
@@ -134,6 +136,7 @@ absl::Status LocalCluster::StartDaemon(const std::string& name,
   ChildOptions child;
   child.argv = std::move(argv);
   child.argv.insert(child.argv.end(), {"--ports-file", PathOf(absl::StrCat(file, ".ports"))});
+  child.without = {daemon::kConfigVariable};  // it names a file for us
   child.stdout_fd = output.get();
   child.stderr_fd = output.get();
   child.net_namespace = net_namespace;
@@ -221,8 +224,8 @@ absl::StatusOr<int> LocalCluster::AwaitPort(std::size_t daemon,
                                                  "; its last lines:\n",
                                                  TailOf(waited_for.log)));
     }
-    if (stop.Take()) {
-      return absl::CancelledError("interrupted while the cluster was starting");
+    if (stop.IsPending()) {
+      return absl::CancelledError("told to stop while the cluster was starting");
     }
     if (Clock::now() > deadline) {
       return absl::DeadlineExceededError(absl::StrCat("the ",

@@ -51,6 +51,21 @@ class RankRun {
   RankRun(const RankRunOptions& options, const RankRunParts& parts, const LineSink& sink)
       : options_(options), parts_(parts), sink_(sink) {}
 
+  // Ends those that run, which are some only if not all could be started.
+  ~RankRun() {
+    std::vector<ChildProcess*> running;
+    for (RankProcess& rank : ranks_) {
+      running.push_back(&rank.process);
+    }
+    EndAll(running, 0);
+    for (const ChildProcess* process : running) {
+      parts_.janitor.Forget(process->pid());
+    }
+  }
+
+  RankRun(const RankRun&) = delete;
+  RankRun& operator=(const RankRun&) = delete;
+
   absl::Status Start(const std::vector<ChildOptions>& ranks);
   int Run();
 
@@ -243,6 +258,11 @@ absl::StatusOr<int> RunRanks(const std::vector<ChildOptions>& ranks,
     return status;
   }
   return run.Run();
+}
+
+absl::StatusOr<int> CodeOrError(daemon::StopSignals& stop, const absl::Status& error) {
+  const std::optional<int> signal = stop.Take();
+  return signal ? absl::StatusOr<int>(128 + *signal) : error;
 }
 
 LineSink PrefixedOutput() {

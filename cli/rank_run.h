@@ -41,6 +41,10 @@ absl::StatusOr<int> RunRanks(const std::vector<ChildOptions>& ranks,
                              const RankRunParts& parts,
                              const LineSink& sink);
 
+// Of a command that has not come to run ranks, because of `error` or because it was told to stop:
+// 128 + signal then.
+absl::StatusOr<int> CodeOrError(daemon::StopSignals& stop, const absl::Status& error);
+
 // A sink that writes "[rank] line" to our own standard output and error.
 LineSink PrefixedOutput();
 

@@ -51,10 +51,8 @@ void AddStatusCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "status", "Show nodes, jobs, epochs and what waits for whom, as the coordinator knows them");
   command->add_option("--coordinator", flags->coordinator, "HOST:PORT of the coordinator")
-      ->envname("MAYPOLE_COORDINATOR")
       ->capture_default_str();
   command->add_option("--timeout", flags->timeout_seconds, "Seconds to wait for the answer")
-      ->envname("MAYPOLE_TIMEOUT")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   command->add_flag(

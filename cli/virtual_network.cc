@@ -15,6 +15,7 @@
 #include <absl/strings/str_cat.h>
 
 #include "cli/child_process.h"
+#include "common/check.h"
 
 namespace maypole::cli {
 namespace {
@@ -23,20 +24,29 @@ constexpr std::uint32_t kMostNodes = 250;
 constexpr char kOwnNamespace[] = "/proc/thread-self/ns/net";
 constexpr char kCongestionControl[] = "/proc/sys/net/ipv4/tcp_congestion_control";
 
-// While this object lives, the calling thread is in another network namespace.
+// While this object lives, the calling thread is in another network namespace, if it says so.
 class InNamespace {
  public:
   explicit InNamespace(int target) : home_(open(kOwnNamespace, O_RDONLY | O_CLOEXEC)) {
-    setns(target, CLONE_NEWNET);
+    if (!home_.valid() || setns(target, CLONE_NEWNET) != 0) {
+      status_ = absl::InternalError(
+          absl::StrCat("cannot enter the network namespace of a node: ", strerror(errno)));
+    }
   }
 
-  ~InNamespace() { setns(home_.get(), CLONE_NEWNET); }
+  ~InNamespace() {
+    // Back home is always allowed; elsewhere nothing that follows would be right.
+    MAYPOLE_CHECK(!status_.ok() || setns(home_.get(), CLONE_NEWNET) == 0);
+  }
 
   InNamespace(const InNamespace&) = delete;
   InNamespace& operator=(const InNamespace&) = delete;
 
+  const absl::Status& status() const { return status_; }
+
  private:
   UniqueFd home_;
+  absl::Status status_;
 };
 
 absl::StatusOr<UniqueFd> NewNamespace() {
@@ -67,18 +77,19 @@ absl::Status SetCongestionControl(const std::string& name) {
   if (name.empty()) {
     return absl::OkStatus();
   }
-  std::ofstream file(kCongestionControl);
-  errno = 0;
-  if (file << name << std::flush) {
+  const UniqueFd file(open(kCongestionControl, O_WRONLY | O_CLOEXEC));
+  if (file.valid() &&
+      write(file.get(), name.data(), name.size()) == static_cast<ssize_t>(name.size())) {
     return absl::OkStatus();
   }
+  const int error = errno;
   std::string allowed;
   std::getline(std::ifstream("/proc/sys/net/ipv4/tcp_allowed_congestion_control"), allowed);
   return absl::InvalidArgumentError(
       absl::StrCat("TCP congestion control '",
                    name,
                    "' cannot be set in a network namespace: ",
-                   strerror(errno),
+                   strerror(error),
                    "; allowed is: ",
                    allowed,
                    "; more with: modprobe tcp_",
@@ -123,6 +134,9 @@ absl::StatusOr<VirtualNetwork> VirtualNetwork::Create(const VirtualNetworkOption
     return status;
   }
   const InNamespace inside(network.node_namespace(0));
+  if (!inside.status().ok()) {
+    return inside.status();
+  }
   std::getline(std::ifstream(kCongestionControl), network.congestion_control_);
   return network;
 }
@@ -170,7 +184,8 @@ absl::Status VirtualNetwork::AddNode(const VirtualNetworkOptions& options) {
     return status;
   }
   const InNamespace entered(inside);
-  return SetCongestionControl(options.congestion_control);
+  return entered.status().ok() ? SetCongestionControl(options.congestion_control)
+                               : entered.status();
 }
 
 }  // namespace maypole::cli

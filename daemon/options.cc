@@ -21,14 +21,6 @@ namespace {
 constexpr int kBadOption = 2;
 constexpr char kConfig[] = "config";
 
-std::string VariableOf(const std::string& name) {
-  std::string variable = "MAYPOLE_";
-  for (char c : name) {
-    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return variable;
-}
-
 std::string HelpOf(const Options::Declaration& option) {
   std::string help = option.help + " [" + VariableOf(option.name);
   if (!option.default_text.empty()) {
@@ -212,6 +204,14 @@ Options::Apply AtLeast(T min,
 }
 
 }  // namespace
+
+std::string VariableOf(const std::string& option) {
+  std::string variable = "MAYPOLE_";
+  for (char c : option) {
+    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return variable;
+}
 
 Options::Options(std::string program, std::string purpose)
     : program_(std::move(program)), purpose_(std::move(purpose)) {

@@ -23,6 +23,11 @@
 
 namespace maypole::daemon {
 
+// Of an option without its dashes: MAYPOLE_PEER_PORT of "peer-port".
+std::string VariableOf(const std::string& option);
+
+inline constexpr char kConfigVariable[] = "MAYPOLE_CONFIG";
+
 class Options {
  public:
   // Sets the target from the text, or says what is wrong with it.

@@ -27,6 +27,11 @@ absl::StatusOr<StopSignals> StopSignals::Create() {
   return StopSignals(std::move(fd));
 }
 
+bool StopSignals::IsPending() const {
+  pollfd entry{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
 std::optional<int> StopSignals::Take() {
   signalfd_siginfo info;
   if (read(fd_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) {

@@ -21,6 +21,9 @@ class StopSignals {
   // Readable when one has arrived.
   int fd() const { return fd_.get(); }
 
+  // Whether Take would return one. Never blocks.
+  bool IsPending() const;
+
   // The number of an arrived signal, if there is one. Never blocks.
   std::optional<int> Take();
 

@@ -29,7 +29,7 @@ struct BenchFlags {
   std::string local = "2x1";
   std::vector<std::string> sockets;
   ClusterFlags cluster;
-  PlanFlags plan;
+  BenchPlanFlags plan;
   bool as_json = false;
 };
 
@@ -98,14 +98,13 @@ std::optional<double> ModelRatio(const BenchRow& row,
   if (bits_per_second <= 0 || row.nodes < 2) {
     return std::nullopt;
   }
-  for (const Algorithm algorithm : collective::kAlgorithms) {
-    if (algorithm != Algorithm::kHierarchical && row.algorithm == collective::Name(algorithm)) {
-      const double seconds =
-          Predict(collective, algorithm, row.bytes, row.nodes, {0, bits_per_second / 8}).seconds;
-      return seconds > 0 ? std::optional(row.time_us * 1e-6 / seconds) : std::nullopt;
-    }
+  const auto algorithm = collective::AlgorithmFromName(row.algorithm);
+  if (!algorithm || *algorithm == Algorithm::kHierarchical) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  const double seconds =
+      Predict(collective, *algorithm, row.bytes, row.nodes, {0, bits_per_second / 8}).seconds;
+  return seconds > 0 ? std::optional(row.time_us * 1e-6 / seconds) : std::nullopt;
 }
 
 // Rows of rank 0 become the table; everything else goes to standard error as it is.
@@ -171,7 +170,7 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   absl::StatusOr<Place> place =
       flags.sockets.empty() ? StartCluster(flags, *janitor, *stop) : UseSockets(flags.sockets);
   if (!place.ok()) {
-    return place.status();
+    return CodeOrError(*stop, place.status());
   }
   if (place->congestion_control.empty()) {
     place->congestion_control = FirstLine("/proc/sys/net/ipv4/tcp_congestion_control");
@@ -213,15 +212,15 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("bench", "Measure a collective, with nccl-tests' columns");
   CLI::Option* local =
       command->add_option("--local", flags->local, "Start a cluster here: NODESxRANKS, e.g. 4x2")
-          ->envname("MAYPOLE_LOCAL")
           ->capture_default_str();
   command
-      ->add_option("--socket",
+      ->add_option("--sockets",
                    flags->sockets,
-                   "Use running agents of one cluster: one rank at each of these sockets")
+                   "Use running agents of one cluster: one rank at each of these sockets: A,B")
+      ->delimiter(',')
       ->excludes(local);
   AddClusterFlags(*command, flags->cluster);
-  AddPlanFlags(*command, flags->plan);
+  AddBenchPlanFlags(*command, flags->plan);
   command->add_flag("--json", flags->as_json, "Print JSON: rows[].{bytes,time_us,...}");
   command->callback([flags, &exit_code] {
     const absl::StatusOr<int> code = RunBench(*flags);

@@ -86,11 +86,8 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "doctor",
       "Check what this machine offers and lacks, with the remedy; exit code 1 if it fails");
-  command->add_option("--socket", flags->socket, "The agent's socket")
-      ->envname("MAYPOLE_SOCKET")
-      ->capture_default_str();
-  command->add_option("--interface", flags->interface, "The interface that the agent will use")
-      ->envname("MAYPOLE_INTERFACE");
+  command->add_option("--socket", flags->socket, "The agent's socket")->capture_default_str();
+  command->add_option("--interface", flags->interface, "The interface that the agent will use");
   command->add_flag("--json", flags->as_json, "Print JSON: checks[].{aspect,level,text,remedy}");
   command->callback([flags, &exit_code] { exit_code = RunDoctor(*flags); });
 }

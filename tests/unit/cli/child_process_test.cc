@@ -62,6 +62,32 @@ TEST(ChildProcess, GivenVariablesReplaceInheritedOnes) {
   EXPECT_EQ(CodeOf(options), 0);
 }
 
+TEST(ChildProcess, InheritsNoVariableThatItIsToDoWithout) {
+  setenv("MAYPOLE_CLI_TEST", "ours", 1);
+  ChildOptions options = Shell("[ -z \"${MAYPOLE_CLI_TEST+set}\" ] && [ -n \"$PATH\" ]");
+  options.without = {"MAYPOLE_CLI_TEST", "MAYPOLE_CLI_TEST_UNSET"};
+  EXPECT_EQ(CodeOf(options), 0);
+}
+
+TEST(ChildProcess, HasNoOtherDescriptorsThanWithAnInputOfOurs) {
+  const std::string count = "set -- /proc/$$/fd/*; exit $#";
+  ChildOptions given = Shell(count);
+  const UniqueFd input(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  given.stdin_fd = input.get();
+  EXPECT_EQ(CodeOf(Shell(count)), CodeOf(given));
+}
+
+TEST(ChildProcess, HasAnInputAlsoWhereOursIsClosed) {
+  const pid_t closed = fork();
+  if (closed == 0) {
+    close(0);
+    _exit(CodeOf(Shell("[ -e /proc/$$/fd/0 ]")));
+  }
+  int status = 0;
+  waitpid(closed, &status, 0);
+  EXPECT_EQ(ExitStatus(status).code(), 0);
+}
+
 TEST(ChildProcess, HasNothingToReadUnlessGiven) {
   EXPECT_EQ(CodeOf(Shell("! read line")), 0);
 }

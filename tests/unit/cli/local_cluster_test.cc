@@ -3,6 +3,7 @@
 #include "cli/local_cluster.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,11 +14,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/rank_run.h"
+
 namespace maypole::cli {
 namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kGoodDaemon[] = R"(#!/bin/sh
 echo "$0" "$@"
@@ -116,7 +120,24 @@ TEST_F(LocalClusterTest, AMissingBinaryIsReportedWithItsPath) {
 
 TEST_F(LocalClusterTest, AStopSignalEndsTheWaitForADaemonThatDoesNotBecomeReady) {
   Install("maypole-agent", kSilentDaemon);
-  EXPECT_THAT(std::string(Start().status().message()), HasSubstr("interrupted"));
+  const absl::Status status = Start().status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("told to stop"));
+  EXPECT_EQ(*CodeOrError(*stop_, status), 128 + SIGTERM);
+  EXPECT_EQ(CodeOrError(*stop_, status).status(), status);
+}
+
+TEST_F(LocalClusterTest, DaemonsTakeOurVariablesButNotOurFile) {
+  setenv("MAYPOLE_CONFIG", "/file/of/the/tool", 1);
+  setenv("MAYPOLE_LOG_LEVEL", "debug", 1);
+  Install("maypole-coordinator",
+          std::string("#!/bin/sh\nenv > " + janitor_->folder() + "/seen\n") + kGoodDaemon);
+  const auto cluster = Start();
+  unsetenv("MAYPOLE_CONFIG");
+  unsetenv("MAYPOLE_LOG_LEVEL");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const std::string seen = TextOf(janitor_->folder() + "/seen");
+  EXPECT_THAT(seen, HasSubstr("MAYPOLE_LOG_LEVEL=debug"));
+  EXPECT_THAT(seen, Not(HasSubstr("MAYPOLE_CONFIG")));
 }
 
 TEST_F(LocalClusterTest, ShapedLinksNeedNamespaces) {

@@ -1,10 +1,15 @@
 #include "cli/rank_run.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -91,6 +96,54 @@ TEST_F(RankRunTest, ADaemonThatDiesIsAFailureOnlyIfNoRankFails) {
   EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 1);
   rank.argv = {"sh", "-c", "exit 4"};
   EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 4);
+}
+
+// Runs `body` as the first process of a new namespace, whose children are numbered 2, 3, ...; the
+// code that it returns, or -1 without the right to that.
+int CodeInNewPidNamespace(const std::function<int()>& body) {
+  const auto code_of = [](pid_t pid) {
+    int status = 0;
+    return pid > 0 && waitpid(pid, &status, 0) == pid ? ExitStatus(status).code() : -1;
+  };
+  const pid_t outer = fork();
+  if (outer == 0) {
+    if (unshare(CLONE_NEWPID) != 0) {
+      _exit(255);
+    }
+    const pid_t inner = fork();
+    if (inner == 0) {
+      _exit(body());
+    }
+    _exit(code_of(inner));
+  }
+  const int code = code_of(outer);
+  return code == 255 ? -1 : code;
+}
+
+TEST(RankRun, ForgetsTheRanksOfAFailedStartAsTheirNumbersMayBeAnybodys) {
+  const int code = CodeInNewPidNamespace([] {
+    auto stop = daemon::StopSignals::Create();
+    auto janitor = std::make_unique<Janitor>(Janitor::Start().value());  // number 2
+    ChildOptions good;
+    good.argv = {"sleep", "1000"};  // number 3
+    ChildOptions bad;
+    bad.argv = {"/nonexistent/program"};
+    const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
+    if (RunRanks({good, bad}, {}, {*janitor, *stop, nullptr}, sink).ok()) {
+      return 1;
+    }
+    std::ofstream("/proc/sys/kernel/ns_last_pid") << 2;
+    const absl::StatusOr<ChildProcess> other = ChildProcess::Start(good);
+    if (!other.ok() || other->pid() != 3) {
+      return 2;
+    }
+    janitor.reset();  // kills whom it still watches
+    return waitpid(3, nullptr, WNOHANG) == 0 ? 0 : 3;
+  });
+  if (code == -1) {
+    GTEST_SKIP() << "a new namespace of processes needs root";
+  }
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(RankRunTest, AProgramThatIsNotThereIsAnErrorAndEndsTheRanksThatRun) {

@@ -17,9 +17,11 @@ TEST(StopSignals, ArriveAsReadableDescriptorAndDoNotEndTheProcess) {
   EXPECT_EQ(signals->Take(), std::nullopt);
   raise(SIGTERM);
   EXPECT_EQ(poll(&entry, 1, 0), 1);
+  EXPECT_TRUE(signals->IsPending());
   EXPECT_EQ(signals->Wait(), SIGTERM);
   raise(SIGINT);
   EXPECT_EQ(signals->Take(), SIGINT);
+  EXPECT_FALSE(signals->IsPending());
   EXPECT_EQ(poll(&entry, 1, 0), 0);
 }
 
