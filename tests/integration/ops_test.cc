@@ -1,5 +1,5 @@
 // Many ops at once, in any order, and very large ones. The numbers of every dtype and reduction:
-// tests/python/ranks/numbers.py.
+// tests/python/ranks/arithmetic.py.
 #include "tests/support/ops.h"
 
 #include <unistd.h>

@@ -143,7 +143,8 @@ class Session:
             timeout: seconds from submission until the op fails; None: the agent's default (300 s).
             priority: higher goes first.
             async_op: return a Work at once; the array must be left alone until Work.wait() has returned.
-            algorithm: "auto", or to measure "ring", "direct", "tree", "double_tree", "halving" or "naive".
+            algorithm: "auto", or to measure "ring", "direct", "tree", "double_tree", "halving" or "naive"; "hierarchical"
+                where the job has levels.
             shared_result: leave `array` as it is; the result is a read-only numpy array, one copy for all ranks of the node.
             overwrite: if the op fails, `array` in session memory may hold anything: saves the agent a copy.
 
