@@ -1,5 +1,7 @@
 // Links that are measured, the tables that follow, and levels by labels.
 
+#include <signal.h>
+
 #include <gmock/gmock.h>
 
 #include "tests/support/integration_test.h"
@@ -28,6 +30,39 @@ TEST_F(LinksTest, AreMeasuredAndChooseTheAlgorithm) {
   const auto tensors = Tensors(sessions, 100'000);
   EXPECT_THAT(AllReduceAll(sessions, tensors), Each("ok"));
   EXPECT_THAT(tensors[0], Each(SumOfRanks(2)));
+}
+
+TEST_F(LinksTest, AnAgentKilledWhileItsLinkIsMeasuredIsLostAndItsSuccessorIsMeasured) {
+  TestCluster cluster({.nodes = 2});
+  const auto has_measured = [&](double times) {
+    return Eventually([&] {
+      return cluster.coordinator().Metric("maypole_coordinator_links_measured_total") >= times;
+    });
+  };
+  {
+    std::vector<Session> sessions = cluster.ConnectAll();
+    ASSERT_TRUE(has_measured(1)) << cluster.Logs();
+    // Stopped, it leaves the other's frames unanswered, so the probe lasts.
+    cluster.agent(1).Signal(SIGSTOP);
+    const double before = cluster.agent(0).Metric("maypole_probe_bytes_total");
+    RunToEnd({PathOfBinary("maypole"),
+              "status",
+              "--coordinator",
+              cluster.coordinator_address(),
+              "--probe-links"});
+    EXPECT_TRUE(
+        Eventually([&] { return cluster.agent(0).Metric("maypole_probe_bytes_total") > before; }));
+    const Stopwatch watch;
+    cluster.agent(1).Signal(SIGKILL);
+    EXPECT_THAT(TextOfError([&] { sessions[0].Barrier().Wait(); }),
+                AllOf(HasSubstr("peer lost: "), HasSubstr("node-1"), HasSubstr("[ranks=1;")));
+    EXPECT_LT(watch.Seconds(), 1.0);
+  }
+  ASSERT_EQ(cluster.agent(1).AwaitEnd(), 128 + SIGKILL);
+  cluster.StartAgent(1);
+  std::vector<Session> sessions = cluster.ConnectAll();
+  EXPECT_TRUE(has_measured(2)) << cluster.Logs();
+  EXPECT_THAT(AllReduceAll(sessions, Tensors(sessions, 100)), Each("ok"));
 }
 
 TEST_F(LinksTest, CalibrateAPlan) {

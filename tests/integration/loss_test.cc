@@ -1,9 +1,11 @@
-// Somebody dies, hangs or leaves while all-reduces run: the others are told whom they lost, in
+// Somebody dies, hangs or leaves while ops run: the others are told whom they lost, in
 // time, and stay told; then the name of the job is free again.
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <span>
 
 #include <gmock/gmock.h>
 
@@ -22,7 +24,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr std::size_t kCount = 1 << 20;
+constexpr std::size_t kCount = 3 << 18;  // as many blocks as ranks, 2 to 4
 constexpr int kOpsBeforeFault = 10;
 
 struct Ending {
@@ -30,28 +32,40 @@ struct Ending {
   double seconds = 0;  // after the fault
 };
 
+// One op of this rank, or what else it does in a step; `output` is as large as the tensor.
+using Step =
+    std::function<void(Session& session, std::span<float> tensor, std::span<float> output)>;
+
+void AllReduceStep(Session& session, std::span<float> tensor, std::span<float> /*output*/) {
+  session.AllReduce(tensor, {.name = "gradient"}).Wait();
+}
+
 class LossTest : public IntegrationTest {
  protected:
-  // Reduces again and again until an error.
-  static std::string ReduceUntilError(Session& session, const std::function<void()>& after_each) {
+  // Takes steps until an error.
+  static std::string StepUntilError(Session& session,
+                                    const Step& step,
+                                    const std::function<void()>& after_each) {
     const auto tensor = session.Allocate<float>(kCount);
+    const auto output = session.Allocate<float>(kCount);
     std::string text = "ok";
     while (text == "ok") {
-      text = TextOfError([&] { session.AllReduce(tensor, {.name = "gradient"}).Wait(); });
+      text = TextOfError([&] { step(session, tensor, output); });
       after_each();
     }
     return text;
   }
 
-  // All sessions reduce until an error; `fault` happens in the midst of it.
+  // All sessions take steps until an error; `fault` happens in the midst of it.
   static std::vector<Ending> EndingsOf(std::vector<Session>& sessions,
-                                       const std::function<void()>& fault) {
+                                       const std::function<void()>& fault,
+                                       const Step& step = AllReduceStep) {
     std::atomic<int> ops = 0;
     Stopwatch watch;
     std::vector<std::future<Ending>> running;
     for (Session& session : sessions) {
       running.push_back(std::async(std::launch::async, [&] {
-        const std::string text = ReduceUntilError(session, [&] { ++ops; });
+        const std::string text = StepUntilError(session, step, [&] { ++ops; });
         return Ending{text, watch.Seconds()};
       }));
     }
@@ -84,7 +98,7 @@ class LossTest : public IntegrationTest {
     return RankProcess([&cluster, node, rank, world_size](const RankProcess::Say& say) {
       Session session = cluster.Connect(node, rank, world_size);
       int ops = 0;
-      say(ReduceUntilError(session, [&] {
+      say(StepUntilError(session, AllReduceStep, [&] {
         if (++ops == kOpsBeforeFault) {
           say("running");
         }
@@ -133,10 +147,63 @@ TEST_F(LossTest, ARankKilledBeforeItSubmittedEndsTheWaitOfTheOthers) {
   EXPECT_LT(watch.Seconds(), 1.0);
 }
 
-TEST_F(LossTest, AKilledAgentIsNamedToTheRanksOfTheOthersWithinASecond) {
+struct NamedStep {
+  const char* name;
+  Step step;
+};
+
+class AgentLossTest : public LossTest, public ::testing::WithParamInterface<NamedStep> {};
+
+const NamedStep kSteps[] = {
+    {"AllReduce", AllReduceStep},
+    {"ReduceScatter",
+     [](Session& session, std::span<float> tensor, std::span<float>) {
+       session.ReduceScatter(tensor).Wait();
+     }},
+    {"AllGather",
+     [](Session& session, std::span<float> tensor, std::span<float>) {
+       session.AllGather(tensor).Wait();
+     }},
+    {"Broadcast",
+     [](Session& session, std::span<float> tensor, std::span<float>) {
+       session.Broadcast(tensor, 0).Wait();
+     }},
+    {"BroadcastOfTheVictim",
+     [](Session& session, std::span<float> tensor, std::span<float>) {
+       session.Broadcast(tensor, 1).Wait();
+     }},
+    {"Reduce",
+     [](Session& session, std::span<float> tensor, std::span<float>) {
+       session.Reduce(tensor, 0).Wait();
+     }},
+    {"ReduceToTheVictim",
+     [](Session& session, std::span<float> tensor, std::span<float>) {
+       session.Reduce(tensor, 1).Wait();
+     }},
+    {"AllToAll",
+     [](Session& session, std::span<float> tensor, std::span<float> output) {
+       session.AllToAll(std::span<const float>(tensor), output).Wait();
+     }},
+    {"SendAndReceive",
+     [](Session& session, std::span<float> tensor, std::span<float> output) {
+       const std::int64_t ranks = session.world_size();
+       Op received = session.Recv(output, (session.rank() + ranks - 1) % ranks);
+       session.Send(std::span<const float>(tensor), (session.rank() + 1) % ranks).Wait();
+       received.Wait();
+     }},
+    {"Barrier",
+     [](Session& session, std::span<float>, std::span<float>) { session.Barrier().Wait(); }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, AgentLossTest, ::testing::ValuesIn(kSteps), [](const auto& tested) {
+  return tested.param.name;
+});
+
+TEST_P(AgentLossTest, IsToldToTheRanksOfTheOthersWithinASecond) {
   TestCluster cluster({.nodes = 3});
   std::vector<Session> sessions = cluster.ConnectAll(1);
-  const auto endings = EndingsOf(sessions, [&] { cluster.agent(1).Signal(SIGKILL); });
+  const auto endings = EndingsOf(
+      sessions, [&] { cluster.agent(1).Signal(SIGKILL); }, GetParam().step);
   for (const std::size_t rank : {0, 2}) {
     EXPECT_THAT(endings[rank].text,
                 AllOf(StartsWith("peer lost: "), HasSubstr("node-1"), HasSubstr("[ranks=1;")));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <vector>
 
 #include "tests/support/process_facts.h"
 
@@ -61,8 +62,12 @@ IntegrationTest::~IntegrationTest() {
 
 void IntegrationTest::TearDown() {
   // What dies with its parent needs a moment to be seen dead.
-  EXPECT_TRUE(Eventually([&] { return ProcessesWith(mark_).empty(); }))
-      << "process " << ProcessesWith(mark_).front() << " is left";
+  std::vector<pid_t> left;
+  EXPECT_TRUE(Eventually([&] {
+    left = ProcessesWith(mark_);
+    return left.empty();
+  })) << "left are the processes "
+      << ::testing::PrintToString(left);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left that nobody has waited for";
   EXPECT_EQ(SharedMemory(), shared_memory_);
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder_)) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <future>
 #include <stdexcept>
@@ -85,6 +86,31 @@ std::string DaemonProcess::Log() const {
 int DaemonProcess::Port(const std::string& key) const {
   const auto ports = nlohmann::json::parse(TextOfFile(base_ + ".ports"), nullptr, false);
   return ports.is_object() ? ports.value(key, 0) : 0;
+}
+
+std::string DaemonProcess::Get(const std::string& path) const {
+  const UniqueFd connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(Port("http")));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return "nobody listens";
+  }
+  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+  (void)!write(connection.get(), request.data(), request.size());
+  std::string answer;
+  std::array<char, 4096> text;
+  for (ssize_t got = 0; (got = read(connection.get(), text.data(), text.size())) > 0;) {
+    answer.append(text.data(), static_cast<std::size_t>(got));
+  }
+  return answer;
+}
+
+double DaemonProcess::Metric(const std::string& name) const {
+  const std::string text = Get("/metrics");
+  const std::size_t line = text.find("\n" + name + " ");
+  return line == std::string::npos ? 0 : std::stod(text.substr(line + name.size() + 2));
 }
 
 void DaemonProcess::AwaitReady() {

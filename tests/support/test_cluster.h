@@ -49,6 +49,11 @@ class DaemonProcess {
 
   std::string Log() const;
 
+  // The whole answer of its HTTP port.
+  std::string Get(const std::string& path) const;
+  // Of /metrics; 0 while there is no such line. `name` with its labels, if it has some.
+  double Metric(const std::string& name) const;
+
   pid_t pid() const { return process_->pid(); }
 
   void Signal(int signal);
