@@ -109,7 +109,7 @@ class SimCluster {
     std::optional<std::size_t> follows;  // the job whose name it uses again
     std::optional<TimePoint> process_death;
     std::set<TimePoint> silences;  // when two of its agents were cut from each other
-    bool disturbed = false;  // by something for which no short bound is promised
+    bool disturbed = false;        // by something for which no short bound is promised
   };
 
   static Options OptionsOf(std::uint64_t seed);
@@ -117,6 +117,8 @@ class SimCluster {
   void MakeJobs();
   void StartJob(std::size_t index);
   void MakeUses(SimRank& rank);
+
+  // sim_faults.cc
   void ScheduleFault(Fault fault);
   void Strike(Fault fault);
   void KillAgent(int node);
@@ -129,12 +131,6 @@ class SimCluster {
   void Perform(int node);
   void Tamper(std::vector<agent::Action>& actions);
   void ScheduleTick(int node);
-
-  void Do(int node, agent::AnswerHello& action);
-  void Do(int node, agent::SessionReady& action);
-  void Do(int node, agent::CompleteOp& action);
-  void Do(int node, agent::FailSession& action);
-  void Do(int node, agent::ReleaseSession& action);
 
   void Do(int node, agent::ConnectPeer& action) { network_->Connect(node, action); }
 
@@ -153,6 +149,12 @@ class SimCluster {
 
   void Do(int, agent::LogLine&) {}
 
+  // sim_ranks.cc
+  void Do(int node, agent::AnswerHello& action);
+  void Do(int node, agent::SessionReady& action);
+  void Do(int node, agent::CompleteOp& action);
+  void Do(int node, agent::FailSession& action);
+  void Do(int node, agent::ReleaseSession& action);
   void Hello(std::size_t rank);
   void SubmitNext(std::size_t rank);
   void CloseIfDone(std::size_t rank);
