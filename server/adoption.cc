@@ -151,7 +151,8 @@ void Membership::Install(const EpochInfo& claim, const AgentAttached& event) {
                                                            .data_endpoint = "",
                                                            .version = "",
                                                            .connection = 0,
-                                                           .since = now_});
+                                                           .since = now_,
+                                                           .generation = generation_});
     if (agent->second.incarnation != member.incarnation) {
       replaced.push_back(member.node);
     }

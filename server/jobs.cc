@@ -231,7 +231,8 @@ void Membership::Form(Job& job) {
                                  .incarnation = agent.incarnation,
                                  .host = agent.host,
                                  .data_address = agent.data_address,
-                                 .ranks = member.ranks});
+                                 .ranks = member.ranks,
+                                 .generation = agent.generation});
   }
   Recall(job);
   job.epoch.tuning = TableFor(job, topology.links);
@@ -312,9 +313,18 @@ void Membership::Fail(Job& job, const std::string& text, const std::string& culp
     if (const ConnectionId connection = ConnectionOf(member.node); connection != 0) {
       TellFailed(connection, job.epoch, run);
     }
+    Reconnect(member.node);
   }
   Remember(job.epoch.token, run);
   Log(LogLine::Level::kWarning, JobText(job.epoch.job) + " failed: " + text);
+}
+
+// An agent that gave another one up has closed its end of their connection, and the other may not
+// know: what it sends on its own end is lost then.
+void Membership::Reconnect(const std::string& node) {
+  if (const auto agent = agents_.find(node); agent != agents_.end()) {
+    agent->second.generation = ++generation_;
+  }
 }
 
 void Membership::ForgetIfEnded(Jobs::iterator job) {

@@ -83,6 +83,8 @@ absl::Status Run(Settings settings) {
     return signals.status();
   }
   settings.coordinator.membership.version = daemon::Version();
+  settings.coordinator.membership.generation = static_cast<std::uint64_t>(
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
   settings.coordinator.log = &Log;
   auto server = CoordinatorServer::Create(settings.coordinator);
   if (!server.ok()) {

@@ -9,7 +9,10 @@
 namespace maypole::server {
 
 Membership::Membership(MembershipOptions options, Random random)
-    : options_(std::move(options)), random_(std::move(random)), survey_(random_) {}
+    : options_(std::move(options)),
+      random_(std::move(random)),
+      survey_(random_),
+      generation_(options_.generation) {}
 
 std::vector<Action> Membership::Handle(const Event& event, TimePoint now) {
   now_ = now;
@@ -62,7 +65,8 @@ void Membership::On(const AgentAttached& event) {
                          .version = event.version,
                          .connection = event.connection,
                          .since = now_,
-                         .labels = event.labels};
+                         .labels = event.labels,
+                         .generation = generation_};
   connections_[event.connection] = event.node;
   actions_.push_back(SendWelcome{event.connection});
   Log(LogLine::Level::kInfo, NodeText(event.node) + " attached, data at " + event.data_endpoint);

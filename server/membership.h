@@ -52,6 +52,8 @@ struct MembershipOptions {
   // A job whose ranks have all joined waits so long for the links between its nodes.
   Duration probe_patience = std::chrono::seconds(1);
   std::vector<collective::TuningRule> rules;
+  // The first of agents' connections (EpochMember): larger than any of a coordinator before.
+  std::uint64_t generation = 0;
 };
 
 // Since the start.
@@ -120,6 +122,7 @@ class Membership {
     ConnectionId connection = 0;
     TimePoint since;
     Labels labels;
+    std::uint64_t generation = 0;
   };
 
   // A run that is over: what to tell an agent that still believes in it.
@@ -171,6 +174,7 @@ class Membership {
   void Form(Job& job);
   void ExpireJoins(Job& job);
   void Fail(Job& job, const std::string& text, const std::string& culprits);
+  void Reconnect(const std::string& node);
   void ForgetIfEnded(Jobs::iterator job);
   void Remember(JobToken token, EndedRun run);
 
@@ -216,6 +220,7 @@ class Membership {
   // What jobs on the same nodes learned, for those that come.
   std::map<std::set<std::string>, std::vector<collective::Correction>> learned_;
   Survey survey_;
+  std::uint64_t generation_;
   MembershipCounters counters_;
 
   // Of the event in progress.

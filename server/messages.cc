@@ -45,6 +45,7 @@ EpochInfo EpochOf(const v1::Epoch& message) {
     member.incarnation = in.incarnation();
     member.host = Cut(in.host());
     member.data_address = in.data_address();
+    member.generation = in.generation();
     for (std::uint32_t rank : in.ranks()) {
       member.ranks.emplace_back(rank);
     }
@@ -57,6 +58,7 @@ void FillMember(const EpochMember& member, v1::EpochMember& out) {
   out.set_incarnation(member.incarnation);
   out.set_host(member.host);
   out.set_data_address(member.data_address);
+  out.set_generation(member.generation);
   for (Rank rank : member.ranks) {
     out.add_ranks(rank.value());
   }
@@ -172,6 +174,7 @@ struct Fillers {
     message.mutable_probe()->set_incarnation(action.peer.incarnation);
     message.mutable_probe()->set_data_address(action.peer.data_address);
     message.mutable_probe()->set_measures(action.measures);
+    message.mutable_probe()->set_generation(action.peer.generation);
     return Outgoing{.connection = action.connection};
   }
 

@@ -50,14 +50,16 @@ void Membership::Progress() {
   for (const Survey::Probe& probe : survey_.Begin(now_)) {
     const auto tell = [&](const std::string& to, const std::string& peer, bool measures) {
       const Agent& agent = agents_.at(peer);
-      actions_.push_back(SendProbe{.connection = ConnectionOf(to),
-                                   .id = probe.id,
-                                   .peer = {.node = peer,
-                                            .incarnation = agent.incarnation,
-                                            .host = agent.host,
-                                            .data_address = agent.data_address,
-                                            .ranks = {}},
-                                   .measures = measures});
+      actions_.push_back(
+          SendProbe{.connection = ConnectionOf(to),
+                    .id = probe.id,
+                    .peer = {.node = peer,
+                             .incarnation = agent.incarnation,
+                             .host = agent.host,
+                             .data_address = agent.data_address,
+                             .ranks = {},
+                             .generation = std::max(agent.generation, agents_.at(to).generation)},
+                    .measures = measures});
     };
     tell(probe.answers, probe.measures, false);
     tell(probe.measures, probe.answers, true);
@@ -136,6 +138,7 @@ void Membership::On(const LinkMeasured& event) {
     Log(LogLine::Level::kWarning,
         "the link between " + NodeText(pair->first) + " and " + NodeText(pair->second) +
             " could not be measured");
+    Reconnect(pair->first);
   }
   if (result != Survey::Result::kOk) {
     return;

@@ -41,6 +41,7 @@ void Fill(const EpochInfo& info, v1::Epoch& epoch) {
     out.set_incarnation(member.incarnation);
     out.set_host(Clean(member.host));
     out.set_data_address(member.data_address);
+    out.set_generation(member.generation);
     for (Rank rank : member.ranks) {
       out.add_ranks(rank.value());
     }
@@ -143,6 +144,7 @@ absl::StatusOr<ControlEvent> EpochEvent(const v1::Epoch& epoch,
     out.incarnation = member.incarnation();
     out.host = Clean(member.host());
     out.data_address = member.data_address();
+    out.generation = member.generation();
     for (std::uint32_t rank : member.ranks()) {
       out.ranks.emplace_back(rank);
     }
@@ -287,7 +289,8 @@ absl::StatusOr<ControlEvent> ToEvent(const v1::CoordinatorMessage& message,
                                              .incarnation = message.probe().incarnation(),
                                              .host = {},
                                              .data_address = message.probe().data_address(),
-                                             .ranks = {}},
+                                             .ranks = {},
+                                             .generation = message.probe().generation()},
                                     .measures = message.probe().measures()});
     case v1::CoordinatorMessage::kJobFailed:
       return ControlEvent(JobFailed{.job = message.job_failed().job(),

@@ -457,6 +457,7 @@ void AgentCore::OnTick(TimePoint now) {
     jobs_.at(token)->OnTick(now);
   }
   prober_.OnTick(now);
+  peers_.CloseOld(now, actions_);
   while (!early_.empty() && early_.front().expires <= now) {
     Forget(early_.front());
     early_bytes_ -= early_.front().bytes();

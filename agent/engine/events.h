@@ -86,6 +86,7 @@ struct EpochMember {
   std::string host;
   std::string data_address;
   std::vector<Rank> ranks;  // ascending
+  std::uint64_t generation = 0;  // of its connections; of two members' the larger counts
 };
 
 struct EpochInfo {

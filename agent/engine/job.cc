@@ -58,8 +58,14 @@ Job::Job(EpochInfo epoch,
   }
   live_sessions_ = locals_.size();
   for (std::uint32_t i = 0; i < epoch_.members.size(); ++i) {
+    const EpochMember& member = epoch_.members[i];
+    const std::uint64_t generation =
+        std::max(member.generation, epoch_.members[self_.value()].generation);
     peers_.push_back(
-        Member(i) == self_ ? 0 : context_.peers.Ensure(epoch_.members[i], now, context_.actions));
+        Member(i) == self_ ? 0 : context_.peers.Ensure(member, generation, now, context_.actions));
+    if (peers_.back() != 0) {
+      context_.peers.Use(peers_.back(), true);
+    }
   }
   ToMembers(Header(FrameKind::kHello, {}), {});
   for (std::uint32_t i = 0; i < locals_.size(); ++i) {
@@ -73,9 +79,19 @@ Job::Job(EpochInfo epoch,
                      .nodes = static_cast<std::uint32_t>(epoch_.members.size()),
                      .default_timeout = context_.options.default_timeout});
   }
+  for (const PeerId peer : peers_) {
+    if (peer != 0 && context_.peers.Lost(peer)) {
+      OnPeerLost(peer, "its connection was lost when the job formed", now);
+    }
+  }
 }
 
 Job::~Job() {
+  for (const PeerId peer : peers_) {
+    if (peer != 0) {
+      context_.peers.Use(peer, false);
+    }
+  }
   shared_results_.clear();
   context_.memory.ReleaseJob(epoch_.token);
 }

@@ -5,17 +5,34 @@
 
 namespace maypole::agent {
 
-PeerId PeerTable::Ensure(const EpochMember& member, TimePoint now, std::vector<Action>& out) {
-  const auto key = std::pair(member.node, member.incarnation);
-  const auto known = by_incarnation_.find(key);
-  if (known != by_incarnation_.end() && !peers_.at(known->second).lost) {
-    return known->second;
+PeerId PeerTable::Ensure(const EpochMember& member,
+                         std::uint64_t generation,
+                         TimePoint now,
+                         std::vector<Action>& out) {
+  const auto [entry, is_new] =
+      by_key_.try_emplace(Key(member.node, member.incarnation, generation), next_id_);
+  if (is_new) {
+    peers_[next_id_++].heard = now;
+    out.emplace_back(ConnectPeer{entry->second, member.data_address});
   }
-  const PeerId id = next_id_++;
-  by_incarnation_[key] = id;
-  peers_[id].heard = now;
-  out.emplace_back(ConnectPeer{id, member.data_address});
-  return id;
+  return entry->second;
+}
+
+void PeerTable::CloseOld(TimePoint now, std::vector<Action>& out) {
+  for (auto entry = by_key_.begin(); entry != by_key_.end();) {
+    const auto next = std::next(entry);
+    const bool has_successor =
+        next != by_key_.end() && std::get<0>(next->first) == std::get<0>(entry->first);
+    const Peer& peer = peers_.at(entry->second);
+    if (has_successor && peer.users == 0 && now - peer.heard > lease_) {
+      Lose(entry->second, out);
+    }
+    if (has_successor && peer.users == 0 && peer.lost && peer.in_flight_bytes == 0) {
+      peers_.erase(entry->second);
+      by_key_.erase(entry);
+    }
+    entry = next;
+  }
 }
 
 void PeerTable::SendControl(PeerId peer,
@@ -44,9 +61,10 @@ void PeerTable::OnSendDone(TransferToken token, std::vector<Action>& out) {
   }
   const InFlight done = found->second;
   in_flight_.erase(found);
-  Peer& peer = peers_.at(done.peer);
-  peer.in_flight_bytes -= done.bytes;
-  Pump(done.peer, peer, out);
+  if (const auto peer = peers_.find(done.peer); peer != peers_.end()) {
+    peer->second.in_flight_bytes -= done.bytes;
+    Pump(done.peer, peer->second, out);
+  }
 }
 
 // To a lost peer everything goes out at once: the transport answers each with a failure.

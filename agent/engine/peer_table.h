@@ -1,15 +1,18 @@
 // The other agents: how to reach them, when they were last heard, and the order in which data goes
 // out to each. Pure.
 //
-// A peer is one incarnation of one node and serves every job that has it as a member. Data frames
-// to a peer are queued by priority, then age, and a window bounds what is handed to the transport:
-// two slices keep a link full, more only costs cache misses and wake-ups (measured with UCX over
-// TCP).
+// A peer is one connection to one incarnation of one node, and serves every job that has it as a
+// member. Both ends of a connection belong together: an end that was made anew cannot take all that
+// the other end's predecessor sends. So a lost peer stays lost, and both sides connect anew when
+// the coordinator says so, by a larger generation. Data frames to a peer are queued by priority,
+// then age, and a window bounds what is handed to the transport: two slices keep a link full, more
+// only costs cache misses and wake-ups (measured with UCX over TCP).
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -31,8 +34,18 @@ class PeerTable {
   PeerTable(std::uint64_t window_bytes, Duration lease)
       : window_bytes_(window_bytes), lease_(lease) {}
 
-  // The peer of this incarnation of the node; connects at the first call.
-  PeerId Ensure(const EpochMember& member, TimePoint now, std::vector<Action>& out);
+  // The peer for this generation of connections to the member; connects at the first call. Perhaps
+  // lost already.
+  PeerId Ensure(const EpochMember& member,
+                std::uint64_t generation,
+                TimePoint now,
+                std::vector<Action>& out);
+
+  // A job has it as a member, or no longer.
+  void Use(PeerId peer, bool used) { peers_.at(peer).users += used ? 1 : -1; }
+
+  // Closes what no job uses, was not heard for a lease, and has a successor.
+  void CloseOld(TimePoint now, std::vector<Action>& out);
 
   void SendControl(PeerId peer,
                    FrameHeader header,
@@ -46,7 +59,10 @@ class PeerTable {
   void Heard(PeerId peer, TimePoint now);
 
   // By anybody here.
-  TimePoint LastHeard(PeerId peer) const { return peers_.at(peer).heard; }
+  TimePoint LastHeard(PeerId peer) const {
+    const auto found = peers_.find(peer);
+    return found == peers_.end() ? TimePoint{} : found->second.heard;
+  }
 
   // The lease has run out for one who heard the peer last, or began to listen, then: who listens
   // for something else neither shortens nor lengthens it. Not true of a lost peer.
@@ -68,6 +84,7 @@ class PeerTable {
     std::uint64_t in_flight_bytes = 0;
     std::multimap<std::pair<std::int64_t, std::uint64_t>, DataSend> queue;  // key: (-priority, age)
     TimePoint heard{};
+    int users = 0;
     bool lost = false;
   };
 
@@ -82,7 +99,9 @@ class PeerTable {
   Duration lease_;
   TimePoint excused_{};
   PeerId next_id_ = 1;
-  std::map<std::pair<std::string, std::uint64_t>, PeerId> by_incarnation_;
+  using Key =
+      std::tuple<std::string, std::uint64_t, std::uint64_t>;  // node, incarnation, generation
+  std::map<Key, PeerId> by_key_;
   std::unordered_map<PeerId, Peer> peers_;
   std::unordered_map<TransferToken, InFlight> in_flight_;
 };

@@ -31,7 +31,7 @@ Prober::~Prober() {
 }
 
 void Prober::OnRequest(const ProbeLink& request, TimePoint now) {
-  const PeerId peer = peers_.Ensure(request.peer, now, actions_);
+  const PeerId peer = peers_.Ensure(request.peer, request.peer.generation, now, actions_);
   if (!request.measures) {
     answering_.push_back({request.id, peer});
     if (answering_.size() > kAnsweringMax) {
@@ -48,6 +48,10 @@ void Prober::OnRequest(const ProbeLink& request, TimePoint now) {
     return;
   }
   probe_ = Probe{.id = request.id, .peer = peer, .began = now};
+  if (peers_.Lost(peer)) {
+    End(LinkMeasured::Result::kFailed);
+    return;
+  }
   SendTrain(now);
 }
 

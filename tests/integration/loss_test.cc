@@ -273,6 +273,26 @@ TEST_F(LossTest, AnAgentThatIsStoppedInTheMidstOfAnOpIsLostWhenItsLeaseRunsOut) 
   EXPECT_THAT(endings[1].text, StartsWith("peer lost: "));
 }
 
+// Only one side has closed its end of their connection.
+TEST_F(LossTest, AnAgentThatGoesOnAfterItWasLostServesTheNextJob) {
+  TestCluster cluster({.nodes = 3, .agent_arguments = {"--peer-lease", "1s"}});
+  for (int round = 0; round < 2; ++round) {
+    {
+      std::vector<Session> sessions = cluster.ConnectAll(1);
+      cluster.agent(1).Signal(SIGSTOP);
+      std::vector<Session> others;
+      others.push_back(std::move(sessions[0]));
+      others.push_back(std::move(sessions[2]));
+      EXPECT_THAT(AllReduceAll(others, Tensors(others, 100)), Each(StartsWith("peer lost: ")));
+      cluster.agent(1).Signal(SIGCONT);
+    }
+    std::vector<Session> sessions = cluster.ConnectAll(1);
+    const auto tensors = Tensors(sessions, 1 << 20);
+    EXPECT_THAT(AllReduceAll(sessions, tensors, {.timeout = 20}), Each("ok"));
+    EXPECT_THAT(tensors[1], Each(6.0F));
+  }
+}
+
 TEST_F(LossTest, ARankThatClosesInPeaceIsNamedToThoseWhoSubmitMore) {
   TestCluster cluster({.nodes = 2});
   std::vector<Session> sessions = cluster.ConnectAll(2);

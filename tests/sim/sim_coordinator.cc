@@ -24,7 +24,7 @@ To Convert(const From& epoch) {
         .tuning = epoch.tuning};
   for (const auto& member : epoch.members) {
     to.members.push_back(
-        {member.node, member.incarnation, member.host, member.data_address, member.ranks});
+        {member.node, member.incarnation, member.host, member.data_address, member.ranks, member.generation});
   }
   return to;
 }
@@ -33,6 +33,7 @@ To Convert(const From& epoch) {
 
 void SimCoordinator::Start() {
   ++life_;
+  options_.generation += 1 << 20;
   core_ = std::make_unique<server::Membership>(options_, [this] { return random_.Next(); });
   Tick(life_);
 }
@@ -176,7 +177,8 @@ void SimCoordinator::Perform(const std::vector<server::Action>& actions) {
                                                        a.peer.incarnation,
                                                        a.peer.host,
                                                        a.peer.data_address,
-                                                       {}},
+                                                       {},
+                                                       a.peer.generation},
                                               .measures = a.measures});
                    },
                    [&](const server::SendJobFailed& a) {

@@ -16,12 +16,15 @@ constexpr TimePoint kStart{seconds(100)};
 
 class PeerTableTest : public testing::Test {
  protected:
-  PeerId NewPeer(const std::string& node = "b", std::uint64_t incarnation = 1) {
+  PeerId NewPeer(const std::string& node = "b",
+                 std::uint64_t incarnation = 1,
+                 std::uint64_t generation = 0) {
     return table_.Ensure({.node = node,
                           .incarnation = incarnation,
                           .host = "",
                           .data_address = "address of " + node,
                           .ranks = {}},
+                         generation,
                          kStart,
                          actions_);
   }
@@ -64,13 +67,40 @@ TEST_F(PeerTableTest, ConnectsOncePerIncarnation) {
   EXPECT_EQ(std::get<ConnectPeer>(actions_[0]).address, "address of b");
 }
 
-TEST_F(PeerTableTest, ConnectsAnewAfterALoss) {
-  const PeerId peer = NewPeer();
+// The other side still has its end of it.
+TEST_F(PeerTableTest, ALostPeerStaysLostUntilBothSidesConnectAnew) {
+  const PeerId peer = NewPeer("b", 1, 5);
   table_.Lose(peer, actions_);
   EXPECT_TRUE(table_.Lost(peer));
-  const PeerId again = NewPeer();
+  EXPECT_EQ(NewPeer("b", 1, 5), peer);
+  const PeerId again = NewPeer("b", 1, 6);
   EXPECT_NE(again, peer);
   EXPECT_FALSE(table_.Lost(again));
+}
+
+TEST_F(PeerTableTest, WhatHasASuccessorIsClosedOnceNobodyUsesIt) {
+  const PeerId old = NewPeer("b", 1, 5);
+  const PeerId other = NewPeer("c", 1, 5);
+  table_.Use(old, true);
+  const PeerId now = NewPeer("b", 1, 6);
+  const auto closed = [&](Duration after) {
+    actions_.clear();
+    table_.CloseOld(kStart + after, actions_);
+    std::vector<PeerId> peers;
+    for (const Action& action : actions_) {
+      peers.push_back(std::get<DisconnectPeer>(action).peer);
+    }
+    return peers;
+  };
+  EXPECT_THAT(closed(seconds(10)), IsEmpty()) << "a job uses it";
+  table_.Use(old, false);
+  table_.Heard(old, kStart + seconds(10));
+  EXPECT_THAT(closed(seconds(13)), IsEmpty()) << "the other side may not be done with it";
+  EXPECT_THAT(closed(seconds(14)), ElementsAre(old));
+  EXPECT_THAT(closed(seconds(30)), IsEmpty());
+  EXPECT_TRUE(table_.Lost(old));
+  EXPECT_FALSE(table_.Lost(other));
+  EXPECT_FALSE(table_.Lost(now));
 }
 
 TEST_F(PeerTableTest, WindowBoundsWhatIsInFlight) {
