@@ -1,9 +1,9 @@
 // Which algorithm and slice size an op of which size uses, what it should take, and why.
 //
 // Pure: equal costs give equal tables. The coordinator makes one table per job from measured links
-// and measured ops (server/tuning.cc) and publishes it; the agents only look things up (select.h).
-// A row covers at most one octave of sizes, so that what is learned about one size corrects the
-// sizes near it and no others.
+// and measured ops (server/membership.h) and publishes it; the agents only look things up
+// (select.h). A row covers at most one octave of sizes, so that what is learned about one size
+// corrects the sizes near it and no others.
 //
 // Formulas know neither processors nor switches. So where ops are measured, measurement decides:
 // once the time of a row's algorithm is known, every other whose prediction comes near it is tried

@@ -160,7 +160,7 @@ class Membership {
   ConnectionId ConnectionOf(const std::string& node) const;
   std::string NodeText(const std::string& node) const;  // "node b (host h)"
 
-  // Jobs (jobs.cc).
+  // Jobs (membership_jobs.cc).
   void Admit(const Join& join, const std::string& node);
   void AdmitHeld();
   Join JoinOf(const Job& job, Rank rank) const;
@@ -178,7 +178,7 @@ class Membership {
   void ForgetIfEnded(Jobs::iterator job);
   void Remember(JobToken token, EndedRun run);
 
-  // Links and what follows from them (tuning.cc).
+  // Links and what follows from them (membership_tuning.cc).
   void Progress();  // after every event: probes that can begin, jobs that need not wait any more
   bool WaitsForLinks(const Job& job) const;
   void WantLinks(const Job& job);
@@ -197,7 +197,7 @@ class Membership {
   void Recall(Job& job) const;
   void Unlearn(const std::string& node);
 
-  // What agents that attach tell about jobs (adoption.cc).
+  // What agents that attach tell about jobs (membership_adoption.cc).
   void Reconcile(const AgentAttached& event);
   void Adopt(const EpochInfo& claim, const AgentAttached& event);
   void AdoptOther(Job& job, const EpochInfo& claim, const AgentAttached& event);
