@@ -94,6 +94,13 @@ AnnounceGroup ReadGroup(Reader& reader) {
   for (std::uint32_t i = 0; i < ranks; ++i) {
     group.ranks.emplace_back(reader.Get<std::uint32_t>());
   }
+  const std::size_t blocks = reader.Get<std::uint8_t>();
+  if (blocks > kAnnounceBlocksMax) {
+    reader.Refuse();
+  }
+  for (std::size_t i = 0; i < blocks && reader.ok(); ++i) {
+    group.blocks.push_back(reader.Get<std::uint64_t>());
+  }
   return group;
 }
 
@@ -117,6 +124,10 @@ std::vector<std::byte> EncodeAnnounce(const Announce& announce) {
     writer.Put(static_cast<std::uint32_t>(group.ranks.size()));
     for (const Rank rank : group.ranks) {
       writer.Put(rank.value());
+    }
+    writer.Put(static_cast<std::uint8_t>(group.blocks.size()));
+    for (const ElementCount block : group.blocks) {
+      writer.Put(std::uint64_t{block});
     }
   }
   return writer.Take();

@@ -7,7 +7,7 @@
 //
 //   u16 name bytes | name | u8 algorithm | u32 slice bytes | u16 groups | groups x { u8 collective,
 //   u8 dtype, u8 reduction, u8 algorithm, u32 root, u32 peer, u64 elements, u64 counts, u32 ranks,
-//   ranks x u32 }
+//   ranks x u32, u8 blocks, blocks x u64 }
 //
 // kAbort, kJobFailed:   u8 code | u16 text bytes | text | u16 culprit bytes | culprits
 //
@@ -49,10 +49,14 @@ struct OpShape {
   friend bool operator==(const OpShape&, const OpShape&) = default;
 };
 
+// So many blocks are told to every other agent, whatever the size of the job.
+inline constexpr std::size_t kAnnounceBlocksMax = 64;
+
 // The ranks of one agent that submitted the same shape.
 struct AnnounceGroup {
   OpShape shape;
   std::vector<Rank> ranks;
+  std::vector<ElementCount> blocks = {};  // sizes of the first ones, for people; empty: equal blocks
 };
 
 struct Announce {

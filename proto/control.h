@@ -9,7 +9,7 @@ namespace maypole {
 
 // Raised by any change of meaning in coordinator.proto, in an epoch or in a frame between agents;
 // the coordinator refuses an agent with another value.
-inline constexpr std::uint32_t kControlProtocol = 2;
+inline constexpr std::uint32_t kControlProtocol = 3;
 
 // Bounds that both sides check.
 inline constexpr std::uint32_t kWorldSizeMax = 65536;

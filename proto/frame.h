@@ -20,7 +20,7 @@
 namespace maypole {
 
 inline constexpr std::uint32_t kFrameMagic = 0x4659414d;  // "MAYF"
-inline constexpr std::uint16_t kFrameVersion = 2;
+inline constexpr std::uint16_t kFrameVersion = 3;
 
 enum class FrameKind : std::uint8_t {
   kHello = 1,      // first frame to a peer after an epoch: proves that both hold the epoch's token

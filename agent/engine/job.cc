@@ -266,12 +266,12 @@ Announce Job::MakeAnnounce(const Op& op) const {
       announce.algorithm = static_cast<std::uint8_t>(choice.algorithm);
       announce.slice_bytes = static_cast<std::uint32_t>(choice.slice_bytes);
     }
-    const OpShape shape = ShapeOf(*op.local[i]);
+    AnnounceGroup own = GroupOf(*op.local[i]);
     auto group = std::find_if(announce.groups.begin(),
                               announce.groups.end(),
-                              [&](const AnnounceGroup& g) { return g.shape == shape; });
+                              [&](const AnnounceGroup& g) { return g.shape == own.shape; });
     if (group == announce.groups.end()) {
-      group = announce.groups.insert(group, AnnounceGroup{shape, {}});
+      group = announce.groups.insert(group, std::move(own));
     }
     group->ranks.push_back(locals_[i].rank);
   }

@@ -25,14 +25,14 @@ std::vector<std::uint32_t> Sorted(const std::vector<Rank>& ranks) {
 std::string DescribeField(
     std::string_view field,
     std::span<const std::optional<Announce>> announces,
-    const std::function<std::string(const Announce&, const OpShape&)>& value_of) {
+    const std::function<std::string(const Announce&, const AnnounceGroup&)>& value_of) {
   std::map<std::string, std::vector<Rank>> groups;
   for (const auto& announce : announces) {
     if (!announce) {
       continue;
     }
     for (const AnnounceGroup& group : announce->groups) {
-      auto& ranks = groups[value_of(*announce, group.shape)];
+      auto& ranks = groups[value_of(*announce, group)];
       ranks.insert(ranks.end(), group.ranks.begin(), group.ranks.end());
     }
   }
@@ -94,12 +94,59 @@ std::uint64_t HashCounts(const std::vector<ElementCount>& counts) {
   return equal ? 0 : std::max<std::uint64_t>(1, Fnv1aOf(counts));
 }
 
-std::string DescribeCounts(std::uint64_t hash) {
-  if (hash == 0) {
+// The first block in which two groups differ.
+struct DifferentBlock {
+  std::size_t index = 0;
+  std::uint64_t ranks = 0;  // in all: so many blocks
+};
+
+ElementCount SizeOfBlock(const AnnounceGroup& group, const DifferentBlock& block) {
+  return group.shape.counts == 0 ? group.shape.elements / block.ranks : group.blocks[block.index];
+}
+
+// Empty if all blocks are equal, or none that was told differs.
+std::optional<DifferentBlock> FirstDifferentBlock(
+    std::span<const std::optional<Announce>> announces) {
+  std::vector<const AnnounceGroup*> groups;
+  DifferentBlock block;
+  std::optional<std::size_t> told;
+  for (const auto& announce : announces) {
+    if (!announce) {
+      continue;
+    }
+    for (const AnnounceGroup& group : announce->groups) {
+      groups.push_back(&group);
+      block.ranks += group.ranks.size();
+      if (group.shape.counts != 0) {
+        told = std::min(told.value_or(kAnnounceBlocksMax), group.blocks.size());
+      }
+    }
+  }
+  for (; block.index < told.value_or(0); ++block.index) {
+    const ElementCount first = SizeOfBlock(*groups.front(), block);
+    if (std::any_of(groups.begin(), groups.end(), [&](const AnnounceGroup* group) {
+          return SizeOfBlock(*group, block) != first;
+        })) {
+      return block;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string DescribeBlocks(const AnnounceGroup& group,
+                           const std::optional<DifferentBlock>& different) {
+  if (different) {
+    return std::to_string(SizeOfBlock(group, *different)) + " for rank " +
+           std::to_string(different->index);
+  }
+  if (group.shape.counts == 0) {
     return "equal blocks";
   }
   char text[32];
-  std::snprintf(text, sizeof(text), "counts %016llx (hash)", static_cast<unsigned long long>(hash));
+  std::snprintf(text,
+                sizeof(text),
+                "counts %016llx (hash)",
+                static_cast<unsigned long long>(group.shape.counts));
   return text;
 }
 
@@ -164,6 +211,15 @@ OpShape ShapeOf(const Submission& submission) {
           .counts = HashCounts(submission.counts)};
 }
 
+AnnounceGroup GroupOf(const Submission& submission) {
+  AnnounceGroup group{.shape = ShapeOf(submission), .ranks = {}};
+  if (group.shape.counts != 0) {
+    group.blocks = submission.counts;
+    group.blocks.resize(std::min(group.blocks.size(), kAnnounceBlocksMax));
+  }
+  return group;
+}
+
 std::string Describe(std::uint8_t collective, std::string_view name, std::uint64_t occurrence) {
   std::string text(Name(static_cast<collective::Collective>(collective)));
   text += name.empty() ? std::string(" (unnamed)") : " \"" + std::string(name) + '"';
@@ -213,34 +269,43 @@ std::optional<Outcome> FindMismatch(std::uint64_t occurrence,
   if (std::all_of(announces.begin(), announces.end(), agrees)) {
     return std::nullopt;
   }
+  const std::optional<DifferentBlock> block = FirstDifferentBlock(announces);
   const std::string fields[] = {
-      DescribeField(
-          "name", announces, [](const Announce& a, const OpShape&) { return '"' + a.name + '"'; }),
+      DescribeField("name",
+                    announces,
+                    [](const Announce& a, const AnnounceGroup&) { return '"' + a.name + '"'; }),
       DescribeField("collective",
                     announces,
-                    [](const Announce&, const OpShape& s) {
-                      return std::string(Name(static_cast<collective::Collective>(s.collective)));
+                    [](const Announce&, const AnnounceGroup& g) {
+                      return std::string(
+                          Name(static_cast<collective::Collective>(g.shape.collective)));
                     }),
-      DescribeField("dtype",
-                    announces,
-                    [](const Announce&, const OpShape& s) { return std::string(Name(s.dtype)); }),
-      DescribeField("count",
-                    announces,
-                    [](const Announce&, const OpShape& s) { return std::to_string(s.elements); }),
       DescribeField(
-          "reduction",
+          "dtype",
           announces,
-          [](const Announce&, const OpShape& s) { return std::string(Name(s.reduction)); }),
-      DescribeField("root",
+          [](const Announce&, const AnnounceGroup& g) { return std::string(Name(g.shape.dtype)); }),
+      DescribeField(
+          "count",
+          announces,
+          [](const Announce&, const AnnounceGroup& g) { return std::to_string(g.shape.elements); }),
+      DescribeField("reduction",
                     announces,
-                    [](const Announce&, const OpShape& s) { return std::to_string(s.root); }),
-      DescribeField("blocks",
-                    announces,
-                    [](const Announce&, const OpShape& s) { return DescribeCounts(s.counts); }),
+                    [](const Announce&, const AnnounceGroup& g) {
+                      return std::string(Name(g.shape.reduction));
+                    }),
+      DescribeField(
+          "root",
+          announces,
+          [](const Announce&, const AnnounceGroup& g) { return std::to_string(g.shape.root); }),
+      DescribeField(
+          "blocks",
+          announces,
+          [&](const Announce&, const AnnounceGroup& g) { return DescribeBlocks(g, block); }),
       DescribeField("algorithm",
                     announces,
-                    [](const Announce&, const OpShape& s) {
-                      return std::string(Name(static_cast<collective::Algorithm>(s.algorithm)));
+                    [](const Announce&, const AnnounceGroup& g) {
+                      return std::string(
+                          Name(static_cast<collective::Algorithm>(g.shape.algorithm)));
                     }),
   };
   std::string differences;

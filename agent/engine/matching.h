@@ -36,6 +36,8 @@ std::uint64_t HashOf(const Submission& submission);
 Outcome CheckRanks(const Submission& submission, Rank self, std::uint32_t world_size);
 
 OpShape ShapeOf(const Submission& submission);
+// As it is announced, without its ranks.
+AnnounceGroup GroupOf(const Submission& submission);
 
 // `all_reduce "layer1" #3`
 std::string Describe(std::uint8_t collective, std::string_view name, std::uint64_t occurrence);

@@ -41,7 +41,7 @@ std::vector<maypole::fuzz::Bytes> maypole::fuzz::Seeds() {
   announce.algorithm = 1;
   announce.slice_bytes = 1 << 18;
   announce.groups = {{{0, DType::kF32, Reduction::kSum, 0, 1000}, {Rank(0), Rank(1)}},
-                     {{0, DType::kF16, Reduction::kMean, 1, 1000}, {Rank(2)}}};
+                     {{0, DType::kF16, Reduction::kMean, 1, 1000}, {Rank(2)}, {900, 100}}};
   return {BytesOf(FrameHeader{}),
           to_bytes(EncodeAnnounce(announce)),
           to_bytes(EncodeOutcome({ErrorCode::kPeerLost, "rank 3 died", "ranks=3"}))};

@@ -17,7 +17,8 @@ Announce Example() {
                                 .reduction = Reduction::kMean,
                                 .algorithm = 2,
                                 .elements = (std::uint64_t{1} << 33) + 5},
-                      .ranks = {Rank(0), Rank(3)}},
+                      .ranks = {Rank(0), Rank(3)},
+                      .blocks = {1, std::uint64_t{1} << 33, 4}},
                      {.shape = {.collective = 1, .elements = 0}, .ranks = {Rank(7)}}}};
 }
 
@@ -25,7 +26,7 @@ bool Same(const Announce& a, const Announce& b) {
   return a.name == b.name && a.algorithm == b.algorithm && a.slice_bytes == b.slice_bytes &&
          a.groups.size() == b.groups.size() &&
          std::equal(a.groups.begin(), a.groups.end(), b.groups.begin(), [](auto& x, auto& y) {
-           return x.shape == y.shape && x.ranks == y.ranks;
+           return x.shape == y.shape && x.ranks == y.ranks && x.blocks == y.blocks;
          });
 }
 
@@ -74,6 +75,14 @@ TEST(AnnounceTest, IsRefusedWithANameThatIsTooLong) {
   announce.name.assign(kNameBytesMax, 'x');
   EXPECT_TRUE(DecodeAnnounce(EncodeAnnounce(announce)));
   announce.name.push_back('x');
+  EXPECT_FALSE(DecodeAnnounce(EncodeAnnounce(announce)));
+}
+
+TEST(AnnounceTest, IsRefusedWithMoreBlocksThanAreTold) {
+  Announce announce = Example();
+  announce.groups[0].blocks.assign(kAnnounceBlocksMax, 7);
+  EXPECT_TRUE(DecodeAnnounce(EncodeAnnounce(announce)));
+  announce.groups[0].blocks.push_back(7);
   EXPECT_FALSE(DecodeAnnounce(EncodeAnnounce(announce)));
 }
 

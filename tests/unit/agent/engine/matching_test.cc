@@ -158,6 +158,33 @@ TEST(MatchingTest, ADifferentRootAndDifferentBlocksAreNamed) {
                         "0000000000000abc (hash)"));
 }
 
+TEST(MatchingTest, TheFirstBlockThatDiffersIsNamedWithAllItsSizes) {
+  Submission gather;
+  gather.collective = collective::Collective::kAllGather;
+  gather.elements = 12;
+  const auto group = [&](std::vector<ElementCount> counts,
+                         std::initializer_list<std::uint32_t> ranks) {
+    gather.counts = std::move(counts);
+    AnnounceGroup made = GroupOf(gather);
+    made.ranks = Ranks(ranks);
+    return made;
+  };
+  std::vector<std::optional<Announce>> announces = {
+      Announce{"x", 2, 4096, {group({3, 3, 1, 5}, {0, 3}), group({3, 3, 2, 4}, {1})}},
+      Announce{"x", 2, 4096, {group({}, {2})}}};
+  EXPECT_THAT(FindMismatch(0, announces)->text,
+              HasSubstr("blocks: ranks 0, 3 have 1 for rank 2, rank 1 has 2 for rank 2, rank 2 has "
+                        "3 for rank 2"));
+  std::vector<ElementCount> many(kAnnounceBlocksMax + 6, 0);
+  many.back() = 12;
+  EXPECT_EQ(group(many, {0}).blocks.size(), kAnnounceBlocksMax);
+  announces = {Announce{"x", 2, 4096, {group(many, {0})}}, Announce{"x", 2, 4096, {}}};
+  std::swap(many[kAnnounceBlocksMax], many.back());
+  announces[1]->groups = {group(many, {1})};
+  EXPECT_THAT(FindMismatch(0, announces)->text,
+              AllOf(HasSubstr("blocks: rank 0 has counts "), HasSubstr(" (hash), rank 1 has ")));
+}
+
 TEST(MatchingTest, BlocksThatAreEqualMatchWhetherTheyWereCountedOrNot) {
   Submission counted;
   counted.collective = collective::Collective::kAllGather;

@@ -40,7 +40,7 @@ TEST(FrameHeader, DecodesWhatWasEncoded) {
 // docs/wire_format.md shows these bytes. A change here needs a new kFrameVersion.
 TEST(FrameHeader, KeepsItsBytes) {
   const std::vector<int> expected = {
-      'M',  'A',  'Y',  'F',  2,    0,    3,    0x5a,   // magic, version, kind, flags
+      'M',  'A',  'Y',  'F',  3,    0,    3,    0x5a,   // magic, version, kind, flags
       0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,   // token
       0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21,   // epoch, sender
       0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,   // op
