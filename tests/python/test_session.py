@@ -307,3 +307,30 @@ session.close()
 """
     code, output = run_python(script, FAKE_MAYPOLE_SAYS="1")
     assert (code, output.split()) == (0, ["parent", "left"])
+
+
+# Whatever the waiter does inside torch when the trainer ends: the process ends as the trainer wants.
+COMPLETES_AT_EXIT = """
+import threading, time, torch, maypole.torch
+class Work:
+    result = torch.zeros(1)
+    def wait(self): pass
+class Session:
+    def all_reduce(self, *args, **kwargs): return Work()
+state = maypole.torch.HookState(Session())
+begun = threading.Event()
+def callback(future):
+    begun.set()
+    time.sleep(0.2)  # without the interpreter's lock, which has to be taken again inside torch
+    print("called back", flush=True)
+gate = threading.Event()
+Work.wait = lambda self: gate.wait()
+future = state.reduce(0, torch.zeros(1)).then(callback)
+gate.set()
+begun.wait()
+"""
+
+
+def test_the_interpreter_ends_while_a_bucket_is_completed():
+    code, output = run_python(COMPLETES_AT_EXIT)
+    assert (code, output) == (0, "called back\n")

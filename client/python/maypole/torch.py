@@ -7,6 +7,8 @@
 Works with torch 1.13 and later.
 """
 
+import atexit
+import os
 import queue
 import threading
 import time
@@ -19,6 +21,20 @@ import torch.distributed
 
 from ._session import Session
 from ._work import Work
+
+
+# Held while a future is completed. A daemon thread that is inside torch when the interpreter ends takes the process with it
+# ("terminate called without an active exception"), so the end of the interpreter waits for it and lets no other begin.
+_completing = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _completing
+    _completing = threading.Lock()
+
+
+atexit.register(lambda: _completing.acquire())
+os.register_at_fork(after_in_child=_renew_lock)  # its holder may not live on in the child
 
 
 @dataclass
@@ -140,7 +156,8 @@ def _wait_in_order(state: "weakref.ref[HookState]", buckets: "queue.SimpleQueue[
         del owner
         # Completed normally in either case: torch 1.13 cannot report a future that ends with an exception, but one
         # whose `then` raises.
-        bucket.future.set_result(bucket)
+        with _completing:
+            bucket.future.set_result(bucket)
         del bucket
 
 
