@@ -11,10 +11,6 @@ namespace maypole::agent {
 namespace {
 
 constexpr Duration kSampleEvery = std::chrono::milliseconds(5);
-// A spin of 20 us that comes to nothing costs about a quarter of what one that pays saves.
-constexpr double kWorthwhile = 0.2;
-constexpr double kWeight = 1.0 / 16;
-constexpr std::uint32_t kLeftOutMax = 64;
 
 int CoresOfProcess() {
   cpu_set_t set;
@@ -29,40 +25,19 @@ IdlePolicy::IdlePolicy(Duration spin)
       cores_(CoresOfProcess()),
       loadavg_(::open("/proc/loadavg", O_RDONLY | O_CLOEXEC)) {}
 
-bool SpinHistory::IsWorthATry() {
-  if (share_ >= kWorthwhile || ++left_out_ >= kLeftOutMax) {
-    left_out_ = 0;
-    return true;
-  }
-  return false;
-}
-
-void SpinHistory::Add(bool paid) {
-  share_ += ((paid ? 1 : 0) - share_) * kWeight;
-}
-
 bool IdlePolicy::KeepSpinning(bool busy, TimePoint now) {
   if (spin_ <= Duration(0) || !busy) {
-    state_ = State::kFresh;
+    spinning_ = false;
     return false;
   }
-  if (state_ == State::kFresh) {
-    const bool spins = CoreIsFree(now) && history_.IsWorthATry();
-    state_ = spins ? State::kSpinning : State::kToSleep;
+  if (!spinning_) {
+    if (!CoreIsFree(now)) {
+      return false;
+    }
+    spinning_ = true;
     spin_until_ = now + spin_;
   }
-  if (state_ == State::kSpinning && now >= spin_until_) {
-    state_ = State::kToSleep;
-    history_.Add(false);
-  }
-  return state_ == State::kSpinning;
-}
-
-void IdlePolicy::Reset() {
-  if (state_ == State::kSpinning) {
-    history_.Add(true);
-  }
-  state_ = State::kFresh;
+  return now < spin_until_;
 }
 
 // Free: fewer runnable threads on the machine (this one among them) than cores. "0.12 0.20 0.30

@@ -1,7 +1,6 @@
 // Whether to spin for a moment before sleeping. Waking an idle core costs 20-50 us, so a short spin
-// pays while an op is in flight, a core is free, and what is waited for comes soon; with more
-// runnable threads than cores it costs scheduler slices of 4 ms and more, and behind a slow link
-// only processor time (docs/performance.md).
+// pays while an op is in flight and a core is free; with more runnable threads than cores it costs
+// scheduler slices of 4 ms and more (docs/performance.md).
 //
 // Threads: confined.
 #pragma once
@@ -13,18 +12,6 @@
 
 namespace maypole::agent {
 
-// Whether spins paid of late: something came before they ended.
-class SpinHistory {
- public:
-  // False if too few did; now and then true all the same, to see whether that has changed.
-  bool IsWorthATry();
-  void Add(bool paid);
-
- private:
-  double share_ = 1;  // that paid, of the last ones most
-  std::uint32_t left_out_ = 0;
-};
-
 class IdlePolicy {
  public:
   // `spin` <= 0: never.
@@ -34,18 +21,15 @@ class IdlePolicy {
   bool KeepSpinning(bool busy, TimePoint now);
 
   // Something was done.
-  void Reset();
+  void Reset() { spinning_ = false; }
 
  private:
-  enum class State : std::uint8_t { kFresh, kSpinning, kToSleep };
-
   bool CoreIsFree(TimePoint now);
 
   Duration spin_;
   int cores_ = 1;
   UniqueFd loadavg_;
-  State state_ = State::kFresh;
-  SpinHistory history_;
+  bool spinning_ = false;
   TimePoint spin_until_{};
   TimePoint sampled_{};
   bool core_was_free_ = false;
