@@ -32,7 +32,7 @@ struct Option {
   Algorithm algorithm = Algorithm::kRing;
   std::uint64_t slice_bytes = 0;
   double seconds = std::numeric_limits<double>::infinity();
-  bool is_measured = false;  // at the very size
+  std::uint32_t visits = 0;  // how often it was measured at the very size
 };
 
 // Whether the formulas know it.
@@ -119,7 +119,8 @@ std::vector<Option> OptionsFor(const TuningInput& input, const TuningRow& row) {
   for (const Algorithm algorithm : kCandidates) {
     if (IsModelled(input, row.collective, algorithm)) {
       Option option = BestOf(input, row.collective, algorithm, row.seconds_at);
-      option.is_measured = MeasuredIn(input.corrections, row, algorithm) != nullptr;
+      const Correction* measured = MeasuredIn(input.corrections, row, algorithm);
+      option.visits = measured == nullptr ? 0 : measured->visits;
       options.push_back(option);
     }
   }
@@ -145,15 +146,23 @@ struct Decision {
 };
 
 Decision Decide(const std::vector<Option>& options) {
-  const Option* measured =
-      Fastest(options, [](const Option& option) { return option.is_measured; });
-  if (measured == nullptr) {
+  const Option* best = Fastest(options, [](const Option& option) { return option.visits > 0; });
+  if (best == nullptr) {
     return {Fastest(options, [](const Option&) { return true; })};
   }
-  const Option* rival = Fastest(options, [&](const Option& option) {
-    return !option.is_measured && option.seconds <= measured->seconds * kTryWithin;
-  });
-  return rival == nullptr ? Decision{measured} : Decision{rival, true};
+  const auto is_near = [&](const Option& option) {
+    return option.seconds <= best->seconds * kTryWithin;
+  };
+  std::uint32_t fewest = kVisits;
+  for (const Option& option : options) {
+    fewest = is_near(option) ? std::min(fewest, option.visits) : fewest;
+  }
+  if (fewest == kVisits || std::count_if(options.begin(), options.end(), is_near) == 1) {
+    return {best};
+  }
+  return {Fastest(options,
+                  [&](const Option& option) { return is_near(option) && option.visits == fewest; }),
+          true};
 }
 
 std::string Text(double seconds) {
@@ -168,7 +177,7 @@ std::string Text(double seconds) {
 
 std::string Described(const Option& option) {
   return std::string(Name(option.algorithm)) + " " + Text(option.seconds) +
-         (option.is_measured ? " (measured)" : "");
+         (option.visits > 0 ? " (measured)" : "");
 }
 
 void SetPrediction(const TuningInput& input, const Option& option, TuningRow& row) {

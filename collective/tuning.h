@@ -6,8 +6,8 @@
 // corrects the sizes near it and no others.
 //
 // Formulas know neither processors nor switches. So where ops are measured, measurement decides:
-// once the time of a row's algorithm is known, every other whose prediction comes near it is tried
-// in turn, and the fastest that was measured stays.
+// once the time of a row's algorithm is known, all whose times come near it are tried in turn,
+// several times over, as a machine is not equally fast at all times; the fastest stays.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +72,7 @@ struct Correction {
   Algorithm algorithm = Algorithm::kRing;
   std::uint64_t bytes = 0;
   double factor = 1;
+  std::uint32_t visits = 1;  // how often it was measured; `factor` is the least
 };
 
 struct MeasuredLinks {
@@ -92,9 +93,10 @@ struct TuningInput {
 // ring, then halving-doubling, double tree, hierarchical, tree, direct (whose incast the model does
 // not know).
 inline constexpr double kTie = 0.03;
-// Of a row that is measured, an algorithm is tried if its prediction is at most so many times the
-// best time measured.
+// Of a row that is measured, algorithms are tried whose times, predicted or measured, are at most
+// so many times the best one measured.
 inline constexpr double kTryWithin = 1.5;
+inline constexpr std::uint32_t kVisits = 3;
 
 // Rules first, the model in their gaps. A rule for kHierarchical counts only with levels.
 TuningTable MakeTuningTable(const TuningInput& input);

@@ -217,23 +217,28 @@ std::string Membership::Judge(Job& job,
     return "";
   }
   RowNews& news = job.news[measured.row];
-  const bool is_first = collective::MeasuredIn(job.learned, row, row.algorithm) == nullptr;
+  const collective::Correction* known = collective::MeasuredIn(job.learned, row, row.algorithm);
+  const bool is_trial = known == nullptr || known->visits < collective::kVisits;
   const bool is_far = measured.ratio > kFarOff || measured.ratio < 1 / kFarOff;
   news.far_off = is_far ? news.far_off + 1 : 0;
   std::uint32_t& changes = job.changes[measured.row];
-  const bool is_changed = !is_first && news.far_off >= kReports << std::min(changes, kDoublingsMax);
-  if (!is_first && !is_changed) {
+  const bool is_changed = !is_trial && news.far_off >= kReports << std::min(changes, kDoublingsMax);
+  if (!is_trial && !is_changed) {
     return "";
   }
   changes += is_changed ? 1 : 0;
   news.far_off = 0;
   const auto members = static_cast<std::uint32_t>(job.epoch.members.size());
-  Learn(job,
-        {.collective = row.collective,
-         .algorithm = row.algorithm,
-         .bytes = row.seconds_at,
-         .factor = measured.ratio * row.seconds / collective::FormulaSeconds(links, members, row)},
-        is_changed);
+  collective::Correction correction = {
+      .collective = row.collective,
+      .algorithm = row.algorithm,
+      .bytes = row.seconds_at,
+      .factor = measured.ratio * row.seconds / collective::FormulaSeconds(links, members, row)};
+  if (is_trial && known != nullptr) {
+    correction.factor = std::min(correction.factor, known->factor);  // load only adds
+    correction.visits = known->visits + 1;
+  }
+  Learn(job, correction, is_changed);
   return std::string(Name(row.collective)) + " by " + std::string(Name(row.algorithm)) + " from " +
          std::to_string(row.bytes_begin) + " bytes took " +
          std::to_string(measured.ratio).substr(0, 4) + " times as long as predicted";
