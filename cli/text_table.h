@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,11 +12,19 @@
 
 namespace maypole::cli {
 
-// A time as a cell: in milliseconds, however many, so that a column compares; short ones, which a
-// column may have beside long ones, in microseconds.
+// A time as a cell: in milliseconds, up to many, so that a column compares; very short and long
+// ones, which a column may have beside them, in microseconds and seconds.
 inline std::string TimeCell(double seconds) {
+  if (seconds >= 10) {
+    return absl::StrFormat("%.2f s", seconds);
+  }
   return seconds == 0 || seconds >= 1e-3 ? absl::StrFormat("%.2f ms", seconds * 1e3)
                                          : absl::StrFormat("%.1f us", seconds * 1e6);
+}
+
+// "1 node", "3 nodes".
+inline std::string Counted(std::uint64_t number, const std::string& thing) {
+  return absl::StrFormat("%d %s%s", number, thing, number == 1 ? "" : "s");
 }
 
 class TextTable {

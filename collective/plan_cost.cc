@@ -260,11 +260,11 @@ std::vector<Advice> Advise(const PlanRequest& request) {
 // The part of the time that would be saved by links without a limit of one kind; the largest binds.
 std::string BottleneckOf(const PlanRequest& request) {
   if (NodesOf(request) == 1 && !request.inner) {
-    return "none: one node needs no network";
+    return "none (one node needs no network)";
   }
   const double now = SecondsOf(request);
   if (now == 0) {
-    return "none: there is nothing to send";
+    return "none (there is nothing to send)";
   }
   std::string binds;
   double largest = 0;
@@ -289,12 +289,12 @@ std::string BottleneckOf(const PlanRequest& request) {
   without.inner.reset();
   consider("the links inside the nodes", without);
   if (largest < kWorthSaying) {
-    return "compute: the network hides behind it";
+    return "compute (the network hides behind it)";
   }
   char text[96];
   std::snprintf(text,
                 sizeof(text),
-                "%s: %.0f %% of %s",
+                "%s (%.0f %% of %s)",
                 binds.c_str(),
                 100 * largest,
                 request.compute_seconds ? "the step" : "the time");

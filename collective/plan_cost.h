@@ -57,7 +57,7 @@ struct Plan {
   std::vector<PlannedAlgorithm> algorithms;  // in order of Algorithm; hierarchical with racks only
   Algorithm recommended = Algorithm::kRing;  // or what was asked for
   std::string reason;
-  std::string bottleneck;  // what binds the step, or the all-reduce without compute
+  std::string bottleneck;  // what binds the step, or the all-reduce without compute; and how much
   std::optional<PlannedStep> step;
   std::vector<Advice> advice;  // largest gain first; gains below 1 % are left out
 };

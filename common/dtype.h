@@ -40,7 +40,7 @@ DType AccumulatorOf(DType dtype);
 std::string_view Name(DType dtype);
 std::string_view Name(Reduction reduction);
 
-// Empty for a number or name that is none.
+// Empty for a number or name that is none. Types also go by the names that frameworks have: "float32", "fp16", "int8".
 std::optional<DType> DTypeFromNumber(std::uint32_t number);
 std::optional<Reduction> ReductionFromNumber(std::uint32_t number);
 std::optional<DType> DTypeFromName(std::string_view name);

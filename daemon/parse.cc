@@ -110,6 +110,17 @@ absl::StatusOr<std::uint64_t> ParseWithUnit(std::string_view text,
   return NotA(text, form);
 }
 
+// For a rate in bytes, without its "/s": which one in bits it is.
+std::string BytesHint(std::string_view rate) {
+  if (rate.ends_with("ps")) {
+    rate.remove_suffix(2);
+  }
+  const absl::StatusOr<std::uint64_t> bytes = ParseBytes(rate);
+  const bool fits = bytes.ok() && *bytes > 0 && *bytes < (1ull << 60);
+  return std::string("; a capital B means bytes") +
+         (fits ? ": use " + FormatBitRate(8 * *bytes) : "");
+}
+
 std::string FormatWithUnit(std::uint64_t value, std::span<const Unit> units) {
   for (const Unit& unit : units) {  // largest first
     if (value != 0 && value % unit.factor == 0) {
@@ -122,8 +133,8 @@ std::string FormatWithUnit(std::uint64_t value, std::span<const Unit> units) {
 }  // namespace
 
 absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text) {
-  const bool capital = std::any_of(
-      text.begin(), text.end(), [](unsigned char c) { return std::isupper(c) != 0; });
+  const bool capital =
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isupper(c) != 0; });
   if (capital && text.ends_with('b')) {
     return NotA(text, std::string(kByteForm).append("; a small b means bits"));
   }
@@ -142,12 +153,17 @@ absl::StatusOr<Duration> ParseDuration(std::string_view text) {
 }
 
 absl::StatusOr<std::uint64_t> ParseBitRate(std::string_view text) {
-  if (text.find('B') != std::string_view::npos) {
-    return NotA(text, std::string(kBitRateForm).append("; a capital B means bytes"));
-  }
-  std::string_view rate = text;
+  std::string rate(text);
   if (rate.ends_with("/s")) {
-    rate.remove_suffix(2);
+    rate.erase(rate.size() - 2);
+  }
+  const std::size_t space = rate.find_first_not_of("0123456789.");
+  if (space != std::string::npos && space > 0 && rate[space] == ' ' &&
+      rate.find_first_of("0123456789.", space) == std::string::npos) {
+    rate.erase(space, 1);
+  }
+  if (rate.find('B') != std::string::npos) {
+    return NotA(text, std::string(kBitRateForm).append(BytesHint(rate)));
   }
   absl::StatusOr<std::uint64_t> value = ParseWithUnit(rate, kBitRateUnits, kBitRateForm);
   if (!value.ok() || *value == 0) {
@@ -217,6 +233,15 @@ std::string FormatBytes(std::uint64_t bytes) {
                                  Unit{"KiB", 1ull << 10},
                                  Unit{"", 1}};
   return FormatWithUnit(bytes, kUnits);
+}
+
+std::string FormatBitRate(std::uint64_t bits_per_second) {
+  constexpr std::array kUnits = {Unit{"Tbps", 1'000'000'000'000},
+                                 Unit{"Gbps", 1'000'000'000},
+                                 Unit{"Mbps", 1'000'000},
+                                 Unit{"kbps", 1'000},
+                                 Unit{"bps", 1}};
+  return FormatWithUnit(bits_per_second, kUnits);
 }
 
 std::string FormatDuration(Duration duration) {

@@ -5,6 +5,8 @@
 
 #include <absl/strings/str_format.h>
 
+#include "cli/text_table.h"
+
 namespace maypole::cli {
 namespace {
 
@@ -41,9 +43,8 @@ absl::StatusOr<Calibration> CalibrationFrom(const v1::Status& status) {
       .link = {.latency_seconds = Median(latencies),
                .bytes_per_second = Median(rates),
                .message_seconds = Median(messages)},
-      .summary = absl::StrFormat("%d %s measured; the slowest, %s to %s, carries %.4g Gbit/s",
-                                 rates.size(),
-                                 rates.size() == 1 ? "link" : "links",
+      .summary = absl::StrFormat("%s measured; the slowest, %s to %s, carries %.4g Gbit/s",
+                                 Counted(rates.size(), "link"),
                                  slowest->node_a(),
                                  slowest->node_b(),
                                  slowest->bytes_per_second() * 8 / 1e9)};

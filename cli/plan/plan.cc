@@ -78,7 +78,7 @@ int RunPlan(Command& command) {
 
 void AddWorkOptions(CLI::App& command, PlanFlags& flags) {
   command.add_option("--bytes", flags.bytes, "Size of the gradient: 64MiB, 1GiB");
-  command.add_option("--params", flags.params, "Or its parameters: 7e9");
+  command.add_option("--params", flags.params, "Or its parameters: 7e9, 7B, 350M");
   command.add_option("--dtype", flags.dtype, "Type of a parameter's gradient")
       ->capture_default_str();
   command.add_option("--ranks", flags.ranks, "Training processes");

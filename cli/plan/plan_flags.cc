@@ -1,8 +1,10 @@
 #include "cli/plan/plan_flags.h"
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
@@ -44,6 +46,10 @@ class Reader {
   }
 
   double BytesPerSecond(const std::string& option, const std::string& text) {
+    if (text.empty()) {
+      return Take(absl::StatusOr<double>(
+          absl::InvalidArgumentError(absl::StrCat("give --", option, " 25Gbps"))));
+    }
     return static_cast<double>(Read(option, daemon::ParseBitRate(text))) / 8;
   }
 
@@ -71,16 +77,35 @@ absl::StatusOr<DType> DTypeOf(const std::string& name) {
                : Refused("dtype", name, "f32, f64, f16, bf16, i8, u8, i32 or i64");
 }
 
+// "7e9", "7B", "350M"; within what a gradient may have.
+absl::StatusOr<double> ParametersOf(const std::string& text) {
+  const std::pair<char, double> suffixes[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}};
+  std::string number = text;
+  double factor = 1;
+  for (const auto& [suffix, times] : suffixes) {
+    if (absl::ascii_toupper(static_cast<unsigned char>(text.back())) == suffix) {
+      number.pop_back();
+      factor = times;
+    }
+  }
+  double parameters = 0;
+  if (!absl::SimpleAtod(number, &parameters) ||
+      !(parameters * factor >= 1 && parameters * factor <= 1e15)) {
+    return Refused("params", text, "from 1 to 1e15, such as 7e9, 7B or 350M");
+  }
+  return std::round(parameters * factor);
+}
+
 absl::StatusOr<std::uint64_t> GradientBytes(const PlanFlags& flags, DType dtype) {
-  if (flags.bytes.empty() == (flags.params == 0)) {
+  if (flags.bytes.empty() == flags.params.empty()) {
     return absl::InvalidArgumentError(
         "give the gradient's size either as --bytes 1GiB or as --params 7e9 --dtype bf16");
   }
   if (flags.bytes.empty()) {
-    if (!(flags.params >= 1 && flags.params <= 1e15)) {
-      return Refused("params", absl::StrCat(flags.params), "from 1 to 1e15");
-    }
-    return static_cast<std::uint64_t>(flags.params) * SizeOf(dtype);
+    const absl::StatusOr<double> parameters = ParametersOf(flags.params);
+    return parameters.ok() ? absl::StatusOr<std::uint64_t>(static_cast<std::uint64_t>(*parameters) *
+                                                           SizeOf(dtype))
+                           : parameters.status();
   }
   Reader reader;
   const std::uint64_t bytes = reader.Bytes("bytes", flags.bytes);
@@ -142,6 +167,10 @@ absl::StatusOr<collective::PlanRequest> RequestOf(const PlanFlags& flags) {
   const DType dtype = reader.Take(DTypeOf(flags.dtype));
   collective::PlanRequest request;
   request.bytes = reader.Take(GradientBytes(flags, dtype));
+  if (flags.ranks == 0) {
+    reader.Take(absl::StatusOr<int>(
+        absl::InvalidArgumentError("give --ranks 8, the number of training processes")));
+  }
   request.ranks = flags.ranks;
   request.ranks_per_node = flags.ranks_per_node;
   request.link = LinkOf(flags, reader);

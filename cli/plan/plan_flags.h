@@ -14,7 +14,7 @@ namespace maypole::cli {
 // As written; empty: not given.
 struct PlanFlags {
   std::string bytes;
-  double params = 0;
+  std::string params;  // 7e9, 7B, 350M
   std::string dtype = "f32";
   std::uint32_t ranks = 0;
   std::uint32_t ranks_per_node = 1;

@@ -1,5 +1,8 @@
 #include "cli/plan/plan_text.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <nlohmann/json.hpp>
@@ -26,10 +29,10 @@ std::string Gigabytes(double bytes) {
 
 std::string HeadText(const collective::PlanRequest& request) {
   const collective::LinkModel& link = request.link;
-  std::string text = absl::StrFormat("%s over %d ranks on %d nodes; links %s, latency %.3g us",
+  std::string text = absl::StrFormat("%s over %s on %s; links %s, latency %.3g us",
                                      Gigabytes(static_cast<double>(request.bytes)),
-                                     request.ranks,
-                                     request.ranks / request.ranks_per_node,
+                                     Counted(request.ranks, "rank"),
+                                     Counted(request.ranks / request.ranks_per_node, "node"),
                                      Gigabits(link.bytes_per_second),
                                      link.latency_seconds * 1e6);
   if (link.message_seconds > 0) {
@@ -40,8 +43,8 @@ std::string HeadText(const collective::PlanRequest& request) {
   }
   if (link.uplink.members > 0) {
     absl::StrAppendFormat(&text,
-                          "; racks of %d nodes behind %s",
-                          link.uplink.members,
+                          "; racks of %s behind %s",
+                          Counted(link.uplink.members, "node"),
                           Gigabits(link.uplink.bytes_per_second));
   }
   if (request.inner) {
@@ -53,12 +56,24 @@ std::string HeadText(const collective::PlanRequest& request) {
   return text + "\n\n";
 }
 
-std::string StepText(const collective::PlannedStep& step) {
+// The algorithm of a bucket need not be that of the whole gradient.
+std::string BucketsText(const collective::PlanRequest& request, collective::Algorithm algorithm) {
+  const std::string by = absl::StrCat(
+      "by ",
+      Text(Name(algorithm)),
+      request.algorithm == collective::Algorithm::kAuto ? " (the fastest at that size)" : "");
+  return request.bytes <= request.bucket_bytes
+             ? absl::StrCat("in one bucket, ", by)
+             : absl::StrCat(
+                   "in buckets of ", daemon::FormatBytes(request.bucket_bytes), ", each ", by);
+}
+
+std::string StepText(const collective::PlanRequest& request, const collective::PlannedStep& step) {
   return absl::StrCat("\nA step: compute ",
                       TimeCell(step.compute_seconds),
-                      ", communication by ",
-                      Text(Name(step.algorithm)),
-                      " ",
+                      "; communication ",
+                      BucketsText(request, step.algorithm),
+                      ": ",
                       TimeCell(step.comm_seconds),
                       "; one after the other ",
                       TimeCell(step.serial_seconds),
@@ -109,6 +124,29 @@ double TimeIn(const collective::Plan& plan, collective::Algorithm algorithm) {
   return 0;
 }
 
+std::string GigabytesPerSecond(double bytes_per_second) {
+  return absl::StrFormat("%.2f GB/s", bytes_per_second / 1e9);
+}
+
+// As nccl-tests and `maypole bench` have it.
+double Busbw(const collective::PlanRequest& request, double seconds) {
+  return seconds == 0 ? 0
+                      : static_cast<double>(request.bytes) / seconds *
+                            BusFactor(collective::Collective::kAllReduce, request.ranks);
+}
+
+// What the table does not say by itself.
+std::string NotesText(const collective::PlanRequest& request, const collective::Plan& plan) {
+  std::string text = "\nnaive: only there to be compared with.\n";
+  const bool left_out = std::any_of(plan.algorithms.begin(),
+                                    plan.algorithms.end(),
+                                    [](const auto& row) { return !row.simulated_seconds; });
+  if (request.simulate && left_out) {
+    absl::StrAppend(&text, "-: not simulated, as the schedules have more than 5 million steps.\n");
+  }
+  return text;
+}
+
 std::string XText(const std::string& option, double x) {
   if (option == "bytes") {
     return daemon::FormatBytes(static_cast<std::uint64_t>(x));
@@ -121,11 +159,11 @@ std::string XText(const std::string& option, double x) {
 std::string PlanText(const collective::PlanRequest& request, const collective::Plan& plan) {
   std::string text = HeadText(request);
   std::vector<std::string> header = {
-      "algorithm", "rounds", "sent per node", "through its link", "time"};
+      "algorithm", "rounds", "sent per node", "sent + received", "time"};
   if (request.simulate) {
     header.emplace_back("simulated");
   }
-  header.emplace_back("effective bandwidth 2N/T");
+  header.insert(header.end(), {"busbw", "2N/T"});
   TextTable table(std::move(header));
   for (const collective::PlannedAlgorithm& planned : plan.algorithms) {
     const collective::Cost& cost = planned.cost;
@@ -138,20 +176,27 @@ std::string PlanText(const collective::PlanRequest& request, const collective::P
     if (request.simulate) {
       row.push_back(planned.simulated_seconds ? TimeCell(*planned.simulated_seconds) : "-");
     }
-    row.push_back(absl::StrFormat("%.2f GB/s", planned.effective_bandwidth / 1e9));
+    row.push_back(GigabytesPerSecond(Busbw(request, cost.seconds)));
+    row.push_back(GigabytesPerSecond(planned.effective_bandwidth));
     table.AddRow(std::move(row));
   }
   absl::StrAppend(&text,
                   table.ToString(),
+                  NotesText(request, plan),
                   "\nRecommended: ",
                   Text(Name(plan.recommended)),
                   " (",
                   plan.reason,
                   ").\n");
   if (plan.step) {
-    absl::StrAppend(&text, StepText(*plan.step));
+    absl::StrAppend(&text, StepText(request, *plan.step));
   }
-  absl::StrAppend(&text, "\nThe bottleneck is ", plan.bottleneck, ".\n");
+  absl::StrAppend(&text, "\nBottleneck: ", plan.bottleneck, ".");
+  const bool has_network = request.ranks > request.ranks_per_node || request.inner;
+  if (!plan.step && has_network) {
+    absl::StrAppend(&text, " Give --compute 2s to see whether training waits for it.");
+  }
+  absl::StrAppend(&text, "\n");
   if (!plan.advice.empty()) {
     absl::StrAppend(&text, "\nWhat would help:\n");
     for (const collective::Advice& advice : plan.advice) {

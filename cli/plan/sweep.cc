@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_format.h>
 #include <absl/strings/str_split.h>
 
 #include "cli/sizes.h"
@@ -52,10 +51,6 @@ absl::StatusOr<std::uint64_t> ParseRanks(std::string_view text) {
                     : ranks.status();
 }
 
-std::string RateText(std::uint64_t bits_per_second) {
-  return absl::StrFormat("%.10gGbit", static_cast<double>(bits_per_second) / 1e9);
-}
-
 }  // namespace
 
 absl::StatusOr<Sweep> SweepOf(const PlanFlags& flags) {
@@ -86,9 +81,9 @@ absl::StatusOr<Sweep> SweepOf(const PlanFlags& flags) {
       point.value = absl::StrCat(value);
     } else if (option == "bytes") {
       one.bytes = point.value = daemon::FormatBytes(value);
-      one.params = 0;
+      one.params.clear();
     } else {
-      one.bandwidth = point.value = RateText(value);
+      one.bandwidth = point.value = daemon::FormatBitRate(value);
     }
     const auto request = RequestOf(one);
     if (!request.ok()) {

@@ -78,12 +78,18 @@ TEST(PlanFlags, TakeFromMeasurementsWhatIsNotGiven) {
 }
 
 TEST(PlanFlags, TakeParametersForBytes) {
-  const auto request = Changed([](PlanFlags& flags) {
-    flags.bytes.clear();
-    flags.params = 7e9;
-    flags.dtype = "bf16";
-  });
-  EXPECT_EQ(request.bytes, 14'000'000'000U);
+  const auto bytes = [](const char* params, const char* dtype) {
+    return Changed([&](PlanFlags& flags) {
+             flags.bytes.clear();
+             flags.params = params;
+             flags.dtype = dtype;
+           })
+        .bytes;
+  };
+  EXPECT_EQ(bytes("7e9", "bf16"), 14'000'000'000U);
+  EXPECT_EQ(bytes("7B", "bfloat16"), 14'000'000'000U);
+  EXPECT_EQ(bytes("350m", "float32"), 1'400'000'000U);
+  EXPECT_EQ(bytes("1.1K", "int8"), 1'100U);
 }
 
 TEST(PlanFlags, TurnCompressionIntoBytesOnTheWire) {
@@ -106,16 +112,19 @@ TEST(PlanFlags, AreRefusedWithTheirValueAndTheAllowedForm) {
               AllOf(HasSubstr("--bytes"), HasSubstr("\"25Gb\""), HasSubstr("64KiB")));
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.bandwidth = "25GB"; }),
               AllOf(HasSubstr("--bandwidth"), HasSubstr("\"25GB\""), HasSubstr("25Gbps")));
-  EXPECT_THAT(Refusal([](PlanFlags& f) { f.bandwidth.clear(); }), HasSubstr("--bandwidth"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.bandwidth.clear(); }),
+              HasSubstr("give --bandwidth 25Gbps"));
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.latency = "-5us"; }),
               AllOf(HasSubstr("--latency"), HasSubstr("\"-5us\""), HasSubstr("250ms")));
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.latency = "5"; }), HasSubstr("--latency"));
-  EXPECT_THAT(Refusal([](PlanFlags& f) { f.params = 7e9; }), HasSubstr("either as --bytes"));
-  EXPECT_THAT(Refusal([](PlanFlags& f) {
-                f.bytes.clear();
-                f.params = 0.5;
-              }),
-              HasSubstr("--params is \"0.5\""));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.params = "7e9"; }), HasSubstr("either as --bytes"));
+  for (const char* params : {"0.5", "7X", "B", "7BB", "-7B", "1e16", "nan"}) {
+    EXPECT_THAT(Refusal([&](PlanFlags& f) {
+                  f.bytes.clear();
+                  f.params = params;
+                }),
+                AllOf(HasSubstr(params), HasSubstr("such as 7e9, 7B or 350M")));
+  }
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.dtype = "fp8"; }), HasSubstr("--dtype is \"fp8\""));
   for (const char* compression : {"zip", "topk", "topk:", "topk:0", "topk:2"}) {
     EXPECT_THAT(Refusal([&](PlanFlags& f) { f.compression = compression; }),
@@ -123,7 +132,7 @@ TEST(PlanFlags, AreRefusedWithTheirValueAndTheAllowedForm) {
   }
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.algorithm = "star"; }),
               AllOf(HasSubstr("\"star\""), HasSubstr("double_tree")));
-  EXPECT_THAT(Refusal([](PlanFlags& f) { f.ranks = 0; }), HasSubstr("ranks is 0"));
+  EXPECT_THAT(Refusal([](PlanFlags& f) { f.ranks = 0; }), HasSubstr("give --ranks 8"));
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.ranks_per_node = 7; }), HasSubstr("7; it must divide"));
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.uplink = "100Gbps"; }), HasSubstr("--nodes-per-rack"));
   EXPECT_THAT(Refusal([](PlanFlags& f) { f.nodes_per_rack = 4; }), HasSubstr("--uplink"));

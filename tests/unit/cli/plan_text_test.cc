@@ -27,13 +27,38 @@ TEST(PlanText, ShowsTheTimeOfEveryAlgorithm) {
   EXPECT_THAT(text, HasSubstr("32.24 ms"));   // ring
   EXPECT_THAT(text, HasSubstr("128.88 ms"));  // naive
   EXPECT_THAT(text, HasSubstr("Recommended: "));
+  EXPECT_THAT(text, HasSubstr("3.12 GB/s"));  // busbw of ring
+  EXPECT_THAT(text, HasSubstr("4.16 GB/s"));  // 2N/T of ring
   EXPECT_THAT(text, Not(HasSubstr("A step:")));
+  EXPECT_THAT(text, HasSubstr("links (100 % of the time). Give --compute 2s to see"));
 }
 
 TEST(PlanText, ShowsTheStepWhenComputeIsGiven) {
   collective::PlanRequest request = Request();
   request.compute_seconds = 0.12;
   EXPECT_THAT(PlanText(request, MakePlan(request)), HasSubstr("A step: compute 120.00 ms"));
+  EXPECT_THAT(PlanText(request, MakePlan(request)), Not(HasSubstr("Give --compute")));
+}
+
+TEST(PlanText, SaysThatBucketsMayGoAnotherWayThanTheWhole) {
+  collective::PlanRequest request = Request();
+  request.bytes = 1ULL << 34;
+  request.ranks = 512;
+  request.compute_seconds = 2;
+  const collective::Plan plan = MakePlan(request);
+  ASSERT_NE(plan.recommended, plan.step->algorithm);
+  EXPECT_THAT(PlanText(request, plan),
+              HasSubstr("in buckets of 25MiB, each by halving (the fastest at that size): "));
+  request.bytes = 1 << 20;
+  EXPECT_THAT(PlanText(request, MakePlan(request)), HasSubstr("communication in one bucket, by "));
+}
+
+TEST(PlanText, OfOneNodeNeedsNoNetwork) {
+  collective::PlanRequest request = Request();
+  request.ranks_per_node = 4;
+  const std::string text = PlanText(request, MakePlan(request));
+  EXPECT_THAT(text, HasSubstr("over 4 ranks on 1 node;"));
+  EXPECT_THAT(text, HasSubstr("Bottleneck: none (one node needs no network).\n"));
 }
 
 TEST(PlanText, ShowsTheSimulatedTimeOnRequest) {
@@ -42,6 +67,10 @@ TEST(PlanText, ShowsTheSimulatedTimeOnRequest) {
   request.simulate = true;
   const collective::Plan plan = MakePlan(request);
   EXPECT_THAT(PlanText(request, plan), HasSubstr("simulated"));
+  EXPECT_THAT(PlanText(request, plan), Not(HasSubstr("not simulated")));
+  collective::PlanRequest large = request;
+  large.bytes = 1ULL << 42;
+  EXPECT_THAT(PlanText(large, MakePlan(large)), HasSubstr("-: not simulated, as "));
   const auto ring = nlohmann::json::parse(PlanJson(plan)).at("algorithms").at(0);
   EXPECT_NEAR(ring.at("simulated_us").get<double>() / ring.at("time_us").get<double>(), 1, 0.05);
 }

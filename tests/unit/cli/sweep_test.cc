@@ -34,7 +34,7 @@ TEST(Sweep, DoublesOrLists) {
   EXPECT_THAT(Values("ranks=8..64"), ElementsAre("8", "16", "32", "64"));
   EXPECT_THAT(Values("ranks=8..40"), ElementsAre("8", "16", "32", "40"));
   EXPECT_THAT(Values("bytes=1MiB,25MiB"), ElementsAre("1MiB", "25MiB"));
-  EXPECT_THAT(Values("bandwidth=10Gbps..25Gbps"), ElementsAre("10Gbit", "20Gbit", "25Gbit"));
+  EXPECT_THAT(Values("bandwidth=10Gbps..25Gbps"), ElementsAre("10Gbps", "20Gbps", "25Gbps"));
 }
 
 TEST(Sweep, ChangesOnlyItsOption) {

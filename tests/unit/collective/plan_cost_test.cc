@@ -110,7 +110,7 @@ TEST(PlannedStep, OfNoGradientIsItsCompute) {
 TEST(Plan, AdvisesWhatHelpsMostFirst) {
   const Plan large = MakePlan(Request(512 * kMiB, 4));
   ASSERT_GE(large.advice.size(), 2U);
-  EXPECT_THAT(large.bottleneck, HasSubstr("the bandwidth of the nodes' links: 100 % of the time"));
+  EXPECT_THAT(large.bottleneck, HasSubstr("the bandwidth of the nodes' links (100 % of the time)"));
   EXPECT_THAT(large.advice[0].what, HasSubstr("compression"));
   EXPECT_THAT(large.advice[1].what, HasSubstr("bandwidth"));
   const Plan small = MakePlan(Request(1024, 4));

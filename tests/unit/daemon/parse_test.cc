@@ -83,14 +83,22 @@ TEST(ParseDuration, RefusesTheRestNamingIt) {
 }
 
 TEST(ParseBitRate, TakesTheUsualSpellings) {
-  for (const char* text : {"25Gbps", "25gbit", "25Gbit/s", "25000Mbps", "25000000000bps"}) {
+  for (const char* text :
+       {"25Gbps", "25gbit", "25Gbit/s", "25 Gbit/s", "25000Mbps", "25000000000bps"}) {
     EXPECT_EQ(ParseBitRate(text).value_or(0), 25'000'000'000u) << text;
   }
-  for (const char* text : {"", "0Gbps", "25", "25GB/s", "fast", "/s"}) {
+  for (const char* text :
+       {"", "0Gbps", "25", "25GB/s", "fast", "/s", " ", " Gbps", "25  Gbps", "2 5Gbps", "25 "}) {
     EXPECT_THAT(ErrorOf(ParseBitRate(text)), HasSubstr("25Gbps")) << text;
   }
-  for (const char* text : {"25GB", "25GB/s", "25GBps"}) {
-    EXPECT_THAT(ErrorOf(ParseBitRate(text)), HasSubstr("B means bytes")) << text;
+  for (const char* text : {"25GB", "25GB/s", "25 GBps"}) {
+    EXPECT_THAT(ErrorOf(ParseBitRate(text)), HasSubstr("B means bytes: use 200Gbps")) << text;
+  }
+}
+
+TEST(FormatBitRate, IsReadBackExactly) {
+  for (const char* text : {"25Gbps", "1Tbps", "1500Mbps", "7bps"}) {
+    EXPECT_EQ(FormatBitRate(*ParseBitRate(text)), text);
   }
 }
 
