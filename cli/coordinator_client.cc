@@ -35,12 +35,11 @@ absl::StatusOr<v1::Status> FetchStatus(const CoordinatorCall& call) {
     called = stub->GetStatus(&context, {}, &status);
   }
   if (!called.ok()) {
-    return absl::UnavailableError(absl::StrCat("no answer from a coordinator at ",
+    return absl::UnavailableError(absl::StrCat("is maypole-coordinator running at ",
                                                call.address,
-                                               ": ",
+                                               "? There is no answer: ",
                                                called.error_message(),
-                                               "; is maypole-coordinator running there? Name "
-                                               "another address with ",
+                                               "; name another address with ",
                                                call.option,
                                                " HOST:PORT"));
   }

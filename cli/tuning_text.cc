@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
@@ -80,6 +81,20 @@ std::string MeasuredText(const v1::JobStatus& job, const Run& run) {
          absl::StrFormat(" of it (%d ops)", ops);
 }
 
+// What the other columns do not have: instead of the prediction for the algorithm, where it is
+// from.
+std::string WhyText(const std::string& reason) {
+  const std::size_t others = reason.find("; instead: ");
+  if (others == std::string::npos) {
+    return reason;
+  }
+  const std::string chosen = reason.substr(0, others);
+  const char* source = absl::StartsWith(chosen, "tries ")        ? "a trial"
+                       : absl::StrContains(chosen, "(measured)") ? "measured"
+                                                                 : "modelled";
+  return source + reason.substr(others);
+}
+
 std::string Indented(const std::string& text) {
   std::istringstream lines(text);
   std::string indented;
@@ -139,7 +154,7 @@ std::string TuningText(const v1::JobStatus& job) {
                   first.slice_bytes() == 0 ? "-" : Size(first.slice_bytes()),
                   PredictedText(first, last),
                   MeasuredText(job, run),
-                  first.reason()});
+                  WhyText(first.reason())});
   }
   return text + Indented(table.ToString());
 }
