@@ -38,7 +38,7 @@ std::vector<std::string> NamesOfMeasured() {
 
 void AddBenchPlanFlags(CLI::App& command, BenchPlanFlags& flags) {
   command.add_option("--collective", flags.collective, "What to measure; the root is rank 0")
-      ->check(CLI::IsMember(NamesOfMeasured()))
+      ->transform(CLI::IsMember(NamesOfMeasured(), CLI::ignore_underscore))
       ->capture_default_str();
   command.add_option("--sizes", flags.sizes, "Bytes per rank: 4KiB..256MiB, or 1MiB,25MiB")
       ->capture_default_str();
