@@ -127,6 +127,20 @@ def test_what_cannot_be_reduced_is_refused_with_what_to_do(value, hint):
     assert hint in refused(value)
 
 
+@pytest.mark.parametrize(
+    "value", [numpy.zeros(3, bool), torch.zeros(3, dtype=torch.bool), memoryview(numpy.zeros(3, bool))]
+)
+def test_a_bool_is_sent_as_a_byte_but_not_reduced(value):
+    memory = memory_of(value, True, reduced=False)
+    assert (memory.count, memory.dtype) == (3, DTYPE_CODES["uint8"])
+    assert "op='max'" in refused(value)
+
+
+def test_what_is_only_sent_needs_a_dtype_too():
+    with pytest.raises(maypole.InvalidArgumentError, match="uint16"):
+        memory_of(numpy.zeros(3, numpy.uint16), True, reduced=False)
+
+
 def test_a_read_only_array_is_refused_unless_the_result_goes_elsewhere():
     value = numpy.zeros(3)
     value.flags.writeable = False

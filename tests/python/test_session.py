@@ -16,6 +16,7 @@ import torch
 
 import maypole
 from conftest import PACKAGE, build_fake_library
+from maypole._arrays import memory_of
 
 
 def counter(fake_library, name):
@@ -92,6 +93,23 @@ def test_a_failed_op_raises_at_every_wait(session, status, kind):
 def test_a_blocking_call_returns_the_array_itself(session):
     value = torch.ones(3)
     assert session.all_reduce(value) is value
+
+
+@pytest.mark.parametrize("op, number", [("avg", 1), ("prod", 4), ("SUM", 0), ("AVG", 1), ("MIN", 2), ("MAX", 3), ("PRODUCT", 4)])
+def test_a_reduction_has_the_names_that_others_give_it(op, number):
+    from maypole._session import _options
+
+    given = getattr(torch.distributed.ReduceOp, op) if op.isupper() else op
+    assert _options(memory_of(numpy.zeros(3), True), None, None, 0, op=given).reduction == number
+
+
+def test_bools_are_sent_but_not_reduced(session):
+    value = numpy.array([True, False])
+    assert session.broadcast(value) is value
+    assert session.broadcast(value, shared_result=True).dtype == bool
+    assert session.all_to_all(value).dtype == bool
+    with pytest.raises(maypole.InvalidArgumentError, match="bool cannot be reduced"):
+        session.all_reduce(value)
 
 
 def test_a_shared_result_is_read_only_and_outlives_work_and_session(fake_library):
@@ -231,6 +249,7 @@ def test_a_closed_session_refuses_everything(fake_library):
     [
         ({"op": "average"}, "average"),
         ({"op": None}, "op=None"),
+        ({"op": torch.distributed.ReduceOp.BAND}, "op=.* is not one of sum, mean"),
         ({"algorithm": "star"}, "ring"),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": float("nan")}, "timeout=nan"),

@@ -4,6 +4,7 @@ Nothing is converted or copied here: an array is either taken as it lies in memo
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ DTYPE_CODES: dict[str, int] = {
     "int64": 7,
 }
 
+_BOOLS = ("bool", "bool8")  # of numpy, torch and the buffer protocol; of DLPack
+_TORCH_REDUCTIONS = ("SUM", "AVG", "MIN", "MAX", "PRODUCT")
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -35,18 +39,19 @@ class Memory:
     owner: Any
 
 
-def memory_of(array: Any, writable: bool) -> Memory:
+def memory_of(array: Any, writable: bool, reduced: bool = True) -> Memory:
     """Where the elements of `array` lie.
 
-    Raises InvalidArgumentError for what cannot be summed where it lies: not contiguous, another dtype, not in host memory, or
-    read-only although `writable` is asked for.
+    Raises InvalidArgumentError for what cannot be summed, or else only sent, where it lies: not contiguous, another dtype, not
+    in host memory, or read-only although `writable` is asked for.
     """
+    code = dtype_code if reduced else _sent_dtype_code
     if is_torch_tensor(array):
-        return _of_torch(array)
+        return _of_torch(array, code)
     if isinstance(array, numpy.ndarray):
-        return _of_numpy(array, array, writable)
+        return _of_numpy(array, array, writable, code)
     if hasattr(array, "__dlpack__"):
-        return _of_dlpack(array, writable)
+        return _of_dlpack(array, writable, code)
     try:
         view = memoryview(array)
     except TypeError:
@@ -54,7 +59,7 @@ def memory_of(array: Any, writable: bool) -> Memory:
             f"cannot reduce a {type(array).__name__}: pass a numpy array, a torch tensor, or an object with the buffer "
             f"protocol or DLPack (a list or scalar: numpy.array(x, dtype=numpy.float32))"
         ) from None
-    return _of_numpy(numpy.asarray(view), array, writable)
+    return _of_numpy(numpy.asarray(view), array, writable, code)
 
 
 def is_torch_tensor(array: Any) -> bool:
@@ -72,7 +77,23 @@ def dtype_code(name: str) -> int:
     try:
         return DTYPE_CODES[name]
     except KeyError:
-        raise InvalidArgumentError(f"dtype {name} cannot be reduced; use one of {', '.join(DTYPE_CODES)}") from None
+        advice = "; as uint8, op='max' tells whether any is true, op='min' whether all are" if name in _BOOLS else ""
+        raise InvalidArgumentError(f"dtype {name} cannot be reduced; use one of {', '.join(DTYPE_CODES)}{advice}") from None
+
+
+def _sent_dtype_code(name: str) -> int:
+    """Of what is moved and not reduced: a bool is a byte."""
+    return DTYPE_CODES["uint8"] if name in _BOOLS else dtype_code(name)
+
+
+def reduction_name(op: Any) -> Any:
+    """`op` itself, or the name that one of torch.distributed.ReduceOp has."""
+    torch = sys.modules.get("torch.distributed")
+    if torch is None or not hasattr(torch, "ReduceOp"):  # a torch without its distributed part
+        return op
+    if isinstance(op, (torch.ReduceOp, torch.ReduceOp.RedOpType)):
+        return next((kind.lower() for kind in _TORCH_REDUCTIONS if op == getattr(torch.ReduceOp, kind)), op)
+    return op
 
 
 def dtype_name(code: int) -> str:
@@ -117,18 +138,18 @@ def torch_dtype_name(dtype: Any) -> str:
     return str(dtype).replace("torch.", "", 1)
 
 
-def _of_torch(tensor: Any) -> Memory:
+def _of_torch(tensor: Any, code: Callable[[str], int]) -> Memory:
     if tensor.device.type != "cpu":
         raise InvalidArgumentError(f"the tensor is on {tensor.device}, but only host memory can be reduced: pass tensor.cpu()")
     if str(tensor.layout) != "torch.strided" or not tensor.is_contiguous():
         raise InvalidArgumentError(
             f"the tensor of shape {tuple(tensor.shape)} is not contiguous: pass tensor.contiguous() and copy the result back"
         )
-    return Memory(tensor.data_ptr(), tensor.numel(), dtype_code(torch_dtype_name(tensor.dtype)), tensor)
+    return Memory(tensor.data_ptr(), tensor.numel(), code(torch_dtype_name(tensor.dtype)), tensor)
 
 
-def _of_numpy(array: numpy.ndarray, owner: Any, writable: bool) -> Memory:
-    code = dtype_code(array.dtype.name)
+def _of_numpy(array: numpy.ndarray, owner: Any, writable: bool, code: Callable[[str], int]) -> Memory:
+    dtype = code(array.dtype.name)
     if not array.dtype.isnative:
         raise InvalidArgumentError(f"dtype {array.dtype.str} has foreign byte order: pass array.astype('{array.dtype.name}')")
     if not array.flags.c_contiguous:
@@ -137,15 +158,15 @@ def _of_numpy(array: numpy.ndarray, owner: Any, writable: bool) -> Memory:
             f"result back"
         )
     _check_writable(bool(array.flags.writeable), writable)
-    return Memory(array.ctypes.data, array.size, code, owner)
+    return Memory(array.ctypes.data, array.size, dtype, owner)
 
 
-def _of_dlpack(array: Any, writable: bool) -> Memory:
+def _of_dlpack(array: Any, writable: bool, code: Callable[[str], int]) -> Memory:
     tensor = _dlpack.export(array)
     if not tensor.contiguous:
         raise InvalidArgumentError(f"the DLPack array of shape {tensor.shape} is not contiguous in C order: copy it first")
     _check_writable(not tensor.read_only, writable)
-    return Memory(tensor.address, tensor.count, dtype_code(tensor.dtype), (array, tensor))
+    return Memory(tensor.address, tensor.count, code(tensor.dtype), (array, tensor))
 
 
 def _check_writable(is_writable: bool, wanted: bool) -> None:

@@ -16,7 +16,7 @@ from ._handle import Handle, Op, allocate, result_buffer
 from ._library import OpOptions, CAgentStats, check, library
 from ._work import Work
 
-_REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3, "product": 4}
+_REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3, "product": 4, "avg": 1, "prod": 4}
 _ALGORITHMS = {
     "auto": 0,
     "ring": 1,
@@ -120,7 +120,7 @@ class Session:
     def all_reduce(
         self,
         array: Any,
-        op: str = "sum",
+        op: Any = "sum",
         *,
         name: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -136,8 +136,8 @@ class Session:
             array: numpy array, torch CPU tensor, or anything with the buffer protocol or DLPack; of any shape, also 0-d or
                 with no elements; contiguous; float32, float64, float16, bfloat16, int8, uint8, int32 or int64. Ranks must
                 agree on dtype and number of elements, not on shape. Reduced in place, unless shared_result.
-            op: "sum", "mean", "min", "max" or "product". Half types accumulate in float32. Integers wrap; their mean
-                truncates toward zero.
+            op: "sum", "mean" ("avg"), "min", "max" or "product" ("prod"), or one of torch.distributed.ReduceOp. Half types
+                accumulate in float32. Integers wrap; their mean truncates toward zero.
             name: at most 255 bytes of UTF-8. The k-th op of a name meets the k-th of that name on the other ranks, in
                 whatever order names come. Without a name, ops are matched in order of submission.
             timeout: seconds from submission until the op fails; None: the agent's default (300 s).
@@ -163,7 +163,7 @@ class Session:
     def reduce_scatter(
         self,
         array: Any,
-        op: str = "sum",
+        op: Any = "sum",
         *,
         counts: Optional[Sequence[int]] = None,
         name: Optional[str] = None,
@@ -211,8 +211,8 @@ class Session:
         """Gives every rank the blocks of all ranks, in place: each puts its own block into `array`, the others are written.
 
         Args:
-            array: as for all_reduce; flattened, it is cut into one block for each rank, in the order of ranks. Only this
-                rank's block is read.
+            array: as for all_reduce, and also of bool; flattened, it is cut into one block for each rank, in the order of ranks.
+                Only this rank's block is read.
             counts, algorithm: as for reduce_scatter.
             name, timeout, priority, async_op, shared_result: as for all_reduce.
 
@@ -220,7 +220,7 @@ class Session:
 
         Raises as all_reduce. After a failure the own block is as submitted, the others may hold anything.
         """
-        memory = _arrays.memory_of(array, writable=not shared_result)
+        memory = _arrays.memory_of(array, writable=not shared_result, reduced=False)
         blocks = _checks.counts(counts, self.world_size)
         options = _options(memory, name, timeout, priority, algorithm, shared_result=shared_result)
         finish = _sharer(array, memory) if shared_result else lambda _: array
@@ -242,7 +242,7 @@ class Session:
         """Copies `array` of rank `root` into `array` of all others, which is not read there.
 
         Args:
-            array: as for all_reduce. May be read-only on the root.
+            array: as for all_reduce, and also of bool. May be read-only on the root.
             root: a rank, the same on all.
             name, timeout, priority, async_op, shared_result: as for all_reduce.
             algorithm: as for reduce_scatter.
@@ -252,7 +252,7 @@ class Session:
         Raises as all_reduce. After a failure `array` of the others may hold anything.
         """
         root = _checks.rank("root", root)
-        memory = _arrays.memory_of(array, writable=self.rank != root and not shared_result)
+        memory = _arrays.memory_of(array, writable=self.rank != root and not shared_result, reduced=False)
         options = _options(memory, name, timeout, priority, algorithm, shared_result=shared_result)
         finish = _sharer(array, memory) if shared_result else lambda _: array
         arguments = (memory.address, memory.count, root)
@@ -262,7 +262,7 @@ class Session:
         self,
         array: Any,
         root: int = 0,
-        op: str = "sum",
+        op: Any = "sum",
         *,
         name: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -294,7 +294,7 @@ class Session:
         """Sends block r of `array` to each rank r, and puts what comes from rank r into block r of `output`.
 
         Args:
-            array: as for all_reduce, but never written; flattened, it is cut into one block for each rank, all equal.
+            array: as for all_reduce, and also of bool; never written; flattened, it is cut into one block for each rank, all equal.
             output: an array of the same dtype and number of elements, apart from `array`; None: a new one like `array`.
             name, timeout, priority, async_op: as for all_reduce.
 
@@ -302,10 +302,10 @@ class Session:
 
         Raises as all_reduce. After a failure `output` may hold anything.
         """
-        memory = _arrays.memory_of(array, writable=False)
+        memory = _arrays.memory_of(array, writable=False, reduced=False)
         if output is None:
             output = _arrays.empty_like(array)
-        target = _arrays.memory_of(output, writable=True)
+        target = _arrays.memory_of(output, writable=True, reduced=False)
         if (target.dtype, target.count) != (memory.dtype, memory.count):
             raise InvalidArgumentError(
                 f"output has {target.count} elements of {_arrays.dtype_name(target.dtype)}, the array has {memory.count} of "
@@ -328,12 +328,12 @@ class Session:
     ) -> Any:
         """Sends `array` to rank `to`, which calls recv. Nobody else takes part.
 
-        The k-th send of a name to a rank meets the k-th recv of that name there. Both ranks must agree on dtype and number of
-        elements.
+        The k-th send of a name to a rank meets the k-th recv of that name there. Both ranks must agree on dtype, which may be
+        bool, and number of elements.
 
         Returns: with async_op a Work, else `array`, when it may be used again. Arguments and errors as all_reduce.
         """
-        memory = _arrays.memory_of(array, writable=False)
+        memory = _arrays.memory_of(array, writable=False, reduced=False)
         options = _options(memory, name, timeout, priority)
         arguments = (memory.address, memory.count, _checks.rank("to", to))
         return self._submit("maypole_send", arguments, options, memory.owner, lambda _: array, name, async_op)
@@ -352,7 +352,7 @@ class Session:
 
         Returns: with async_op a Work, else `array`. After a failure it may hold anything. Arguments and errors as all_reduce.
         """
-        memory = _arrays.memory_of(array, writable=True)
+        memory = _arrays.memory_of(array, writable=True, reduced=False)
         options = _options(memory, name, timeout, priority)
         arguments = (memory.address, memory.count, _checks.rank("from_", from_))
         return self._submit("maypole_recv", arguments, options, memory.owner, lambda _: array, name, async_op)
@@ -422,13 +422,13 @@ def _options(
     timeout: Optional[float],
     priority: int,
     algorithm: str = "auto",
-    op: str = "sum",
+    op: Any = "sum",
     shared_result: bool = False,
     overwrite: bool = False,
 ) -> OpOptions:
     return OpOptions(
         dtype=memory.dtype,
-        reduction=_checks.choice("op", op, _REDUCTIONS),
+        reduction=_checks.choice("op", _arrays.reduction_name(op), _REDUCTIONS),
         name=_checks.name(name),
         priority=_checks.integer("priority", priority, -(2**31), 2**31 - 1, "number of 32 bits"),
         timeout=_checks.seconds(timeout),
