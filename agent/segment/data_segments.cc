@@ -32,7 +32,7 @@ Outcome DataSegments::Add(std::uint64_t bytes, std::uint32_t& number, UniqueFd& 
   if (bytes > limits_.bytes || RoundToPages(bytes) > limits_.bytes - bytes_) {
     return Exhausted(std::to_string(bytes) + " bytes were asked for, and the session has " +
                      std::to_string(bytes_) + " of at most " + std::to_string(limits_.bytes) +
-                     " bytes");
+                     " bytes (--segment-bytes-max of maypole-agent)");
   }
   const std::uint64_t rounded = RoundToPages(bytes);
   auto memory = CreateSealedMemory("maypole-data", rounded);

@@ -35,12 +35,14 @@ Outcome CheckNumbers(const SlotRequest& request) {
     return Invalid("algorithm", request.algorithm, "does not exist");
   }
   const auto collective = static_cast<collective::Collective>(request.collective);
-  if (!IsAvailable(collective, static_cast<collective::Algorithm>(request.algorithm))) {
+  const auto algorithm = static_cast<collective::Algorithm>(request.algorithm);
+  if (!IsAvailable(collective, algorithm)) {
     const bool has_ring = IsAvailable(collective, collective::Algorithm::kRing);
-    return Invalid("algorithm",
-                   request.algorithm,
-                   "does not exist for " + std::string(Name(collective)) + "; ask for auto" +
-                       (has_ring ? ", ring, direct or tree" : " or direct"));
+    return {ErrorCode::kInvalidArgument,
+            "algorithm \"" + std::string(Name(algorithm)) + "\" does not exist for " +
+                std::string(Name(collective)) + "; ask for auto" +
+                (has_ring ? ", ring, direct or tree" : " or direct"),
+            ""};
   }
   if ((request.flags & kSlotSharedResult) != 0 && !EverybodyGetsAll(collective)) {
     return {ErrorCode::kInvalidArgument,

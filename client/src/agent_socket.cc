@@ -24,7 +24,8 @@ int OpenSocket(int) {
 }
 
 Outcome ConnectFailure(const std::string& path, int error) {
-  const std::string start = "; start one: maypole-agent --socket " + path;
+  const std::string start =
+      "; start one: maypole-agent --socket " + path + " --coordinator HOST:PORT";
 
   struct stat status {};
 

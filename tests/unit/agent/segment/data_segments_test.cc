@@ -72,7 +72,8 @@ TEST_F(DataSegmentsTest, LimitsHoldForAnySize) {
                 HasSubstr(std::to_string(bytes)));
   }
   Add(10 * 4096);
-  EXPECT_THAT(ErrorOfAdding(1, ErrorCode::kResourceExhausted), HasSubstr("40960 of at most 41060"));
+  EXPECT_THAT(ErrorOfAdding(1, ErrorCode::kResourceExhausted),
+              HasSubstr("40960 of at most 41060 bytes (--segment-bytes-max"));
 }
 
 TEST_F(DataSegmentsTest, TheirNumberIsBounded) {

@@ -131,6 +131,15 @@ SlotRequest With(collective::Collective collective) {
   return request;
 }
 
+TEST(SlotReader, NamesAnAlgorithmThatACollectiveLacks) {
+  SlotRequest request = With(collective::Collective::kReduceScatter);
+  request.algorithm = static_cast<std::uint8_t>(collective::Algorithm::kHalvingDoubling);
+  EXPECT_THAT(
+      Refusal(request),
+      HasSubstr("algorithm \"halving\" does not exist for reduce_scatter; ask for auto, ring, "
+                "direct or tree"));
+}
+
 TEST(SlotReader, TakesRootAndPeerWhereTheyMeanSomething) {
   SlotRequest request = With(collective::Collective::kSendReceive);
   request.root = 3;
