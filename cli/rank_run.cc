@@ -83,8 +83,10 @@ class RankRun {
   const RankRunParts parts_;
   const LineSink& sink_;
   std::vector<RankProcess> ranks_;  // those that still run
+  std::size_t rank_count_ = 0;
   std::set<pid_t> daemons_reported_;
-  std::optional<int> code_;  // of the first failure
+  std::optional<int> code_;    // of the first failure
+  std::string first_failure_;  // its rank and end; empty if we were told to stop before
   bool daemon_died_ = false;
   int next_signal_ = SIGTERM;  // what the ranks get at deadline_
   TimePoint deadline_ = kNever;
@@ -100,6 +102,7 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakePipe() {
 }
 
 absl::Status RankRun::Start(const std::vector<ChildOptions>& ranks) {
+  rank_count_ = ranks.size();
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
     auto out = MakePipe();
     auto err = MakePipe();
@@ -129,6 +132,10 @@ int RankRun::Run() {
     HandleDaemons();
     HandleRanks();
     HandleDeadline();
+  }
+  // What the others said of it since may be long.
+  if (!first_failure_.empty() && rank_count_ > 1) {
+    Say("first failure: " + first_failure_);
   }
   return code_.value_or(daemon_died_ ? 1 : 0);
 }
@@ -220,6 +227,9 @@ void RankRun::HandleRanks() {
       Say(absl::StrCat("rank ", rank.rank, " ended with ", ended->ToString()));
     }
     if (ended->code() != 0) {
+      if (!code_) {
+        first_failure_ = absl::StrCat("rank ", rank.rank, ", ", ended->ToString());
+      }
       NoteFailure(ended->code());
     }
     rank.ended = true;

@@ -35,7 +35,8 @@ struct RankRunParts {
 };
 
 // Starts `ranks` (their output goes to `sink`) and returns when all have ended: 0, or the code of
-// the rank that failed first; 1 if only a daemon died; 128 + signal if we were told to stop.
+// the rank that failed first, which is named last of all on standard error; 1 if only a daemon
+// died; 128 + signal if we were told to stop.
 absl::StatusOr<int> RunRanks(const std::vector<ChildOptions>& ranks,
                              const RankRunOptions& options,
                              const RankRunParts& parts,

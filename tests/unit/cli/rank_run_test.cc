@@ -20,6 +20,7 @@ namespace maypole::cli {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 
 constexpr double kLongSeconds = 600;
 
@@ -62,7 +63,10 @@ TEST_F(RankRunTest, LosesNothingOfALongOutput) {
 
 TEST_F(RankRunTest, ReturnsTheCodeOfTheRankThatFailedFirst) {
   // Rank 1 fails only once it has been told to end, and with another code.
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(Run({"exit 3", "trap 'exit 5' TERM; while :; do sleep 0.05; done"}, 0.1), 3);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              EndsWith("first failure: rank 0, exit code 3\n"));
 }
 
 TEST_F(RankRunTest, ARankThatIgnoresTheRequestIsKilled) {
