@@ -1,5 +1,6 @@
 #include "daemon/ports_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,14 @@ absl::Status WritePortsFile(const std::string& path,
                             const std::map<std::string, std::uint16_t>& ports) {
   if (path.empty()) {
     return absl::OkStatus();
+  }
+
+  // A rename would replace a device node as readily as an old file.
+  struct stat there {};
+
+  if (lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return absl::UnavailableError("--ports-file: cannot write \"" + path +
+                                  "\": it exists and is no regular file");
   }
   std::string text;
   for (const auto& [name, port] : ports) {

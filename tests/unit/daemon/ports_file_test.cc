@@ -1,5 +1,7 @@
 #include "daemon/ports_file.h"
 
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -35,6 +37,16 @@ TEST(PortsFile, ThatCannotBeWrittenIsAnErrorWithPathAndReason) {
       std::string(status.message()),
       AllOf(
           HasSubstr("--ports-file"), HasSubstr("/nowhere/ports.json"), HasSubstr("No such file")));
+}
+
+TEST(PortsFile, ReplacesNothingButARegularFile) {
+  const std::string path = std::filesystem::path(testing::TempDir()) / "ports_file_test.fifo";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const absl::Status status = WritePortsFile(path, {{"grpc", 1}});
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path), HasSubstr("no regular file")));
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  std::filesystem::remove(path);
 }
 
 }  // namespace
