@@ -77,6 +77,7 @@ void BecomeProgram(const ChildOptions& options, const Prepared& prepared, pid_t 
     return;
   }
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   if (getppid() != parent) {
     _exit(127);  // The parent died before the kernel knew of our wish to die with it.
   }

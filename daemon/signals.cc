@@ -20,6 +20,7 @@ absl::StatusOr<StopSignals> StopSignals::Create() {
     return absl::InternalError(std::string("cannot block signals: ") + std::strerror(error));
   }
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // memory beyond RLIMIT_FSIZE: ftruncate fails with EFBIG instead
   UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) {
     return absl::InternalError(std::string("cannot make a signalfd: ") + std::strerror(errno));

@@ -14,8 +14,8 @@ namespace maypole::daemon {
 
 class StopSignals {
  public:
-  // Blocks the two signals for the process and ignores SIGPIPE. Errors: kInternal with the kernel's
-  // reason.
+  // Blocks the two signals for the process and ignores SIGPIPE and SIGXFSZ. Errors: kInternal with
+  // the kernel's reason.
   static absl::StatusOr<StopSignals> Create();
 
   // Readable when one has arrived.

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -34,6 +36,22 @@ TEST(StopSignals, WritingToAClosedPipeIsAnErrorAndNotTheEnd) {
   EXPECT_EQ(write(ends[1], "x", 1), -1);
   EXPECT_EQ(errno, EPIPE);
   close(ends[1]);
+}
+
+TEST(StopSignals, MemoryBeyondTheFileSizeLimitIsAnErrorAndNotTheEnd) {
+  auto signals = StopSignals::Create();
+  ASSERT_TRUE(signals.ok());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  const int memory = memfd_create("signals_test", MFD_CLOEXEC);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const int result = ftruncate(memory, 4096);
+  const int reason = errno;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(result, -1);
+  EXPECT_EQ(reason, EFBIG);
+  close(memory);
 }
 
 }  // namespace
