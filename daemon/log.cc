@@ -1,15 +1,60 @@
 #include "daemon/log.h"
 
-#include <algorithm>
-#include <memory>
+#include <limits.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include "daemon/options.h"
 
 namespace maypole::daemon {
 namespace {
+
+// Never waits.
+class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (dropped_ > 0) {
+      const std::string text = std::to_string(dropped_) + " lines were dropped: nobody read them";
+      if (!Write({message.time, {}, message.logger_name, spdlog::level::warn, text})) {
+        ++dropped_;
+        return;
+      }
+      dropped_ = 0;
+    }
+    dropped_ += Write(message) ? 0 : 1;
+  }
+
+  void flush_() override {}
+
+  bool Write(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (line.size() > PIPE_BUF) {
+      line.resize(PIPE_BUF);
+      line[PIPE_BUF - 1] = '\n';
+    }
+    const ssize_t sent =
+        ::send(STDERR_FILENO, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0 || errno != ENOTSOCK) {
+      return sent >= 0;
+    }
+    pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    return ::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0 &&
+           ::write(STDERR_FILENO, line.data(), line.size()) >= 0;
+  }
+
+  std::uint64_t dropped_ = 0;
+};
 
 spdlog::level::level_enum LevelOf(LogLevel level) {
   switch (level) {
@@ -43,8 +88,7 @@ LogLevel LogLevelOf(const std::string& text) {
 }
 
 void InitLog(LogLevel level, const std::string& name) {
-  auto logger =
-      std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>(name, std::make_shared<StderrSink>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %n: %v");
   logger->set_level(LevelOf(level));
   spdlog::set_default_logger(std::move(logger));

@@ -1,6 +1,9 @@
 // What a person should read, to standard error: one line each, with time, level and the process's
 // name.
 //
+// A line that nobody takes (a full pipe) is dropped and counted: whoever reads the log must not be
+// able to stop the daemon. Lines are cut at 4,096 bytes, which a pipe that takes any takes whole.
+//
 // Threads: any, after InitLog. Control characters (texts of other machines end up here) are printed
 // as '?'.
 #pragma once
