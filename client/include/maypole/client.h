@@ -7,6 +7,10 @@
 #ifndef MAYPOLE_CLIENT_H_
 #define MAYPOLE_CLIENT_H_
 
+#if __cplusplus < 202002L
+#error "maypole/client.h needs C++20 (-std=c++20); maypole/maypole.h is C99"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
