@@ -10,6 +10,7 @@ namespace maypole::agent {
 namespace {
 
 constexpr Duration kTickBusy = std::chrono::milliseconds(100);
+constexpr Duration kTickOld = std::chrono::seconds(1);  // while connections wait to be closed
 constexpr Duration kEarlyFrameLife = std::chrono::seconds(10);
 constexpr std::size_t kEarlyBytesMax = 16 << 20;
 constexpr std::size_t kTokensMax = 1024;
@@ -506,6 +507,9 @@ void AgentCore::Schedule(TimePoint now) {
     next_tick_ = std::min(next_tick_, next_heartbeat_);
   } else {
     next_tick_ = kNever;
+  }
+  if (peers_.has_old()) {
+    next_tick_ = std::min(next_tick_, now + kTickOld);
   }
   next_tick_ = std::min(next_tick_, prober_.NextTick());
 }

@@ -14,11 +14,19 @@ PeerId PeerTable::Ensure(const EpochMember& member,
   if (is_new) {
     peers_[next_id_++].heard = now;
     out.emplace_back(ConnectPeer{entry->second, member.data_address});
+    const auto is_of_node = [&](auto other) {
+      return other != by_key_.end() && std::get<0>(other->first) == member.node;
+    };
+    has_old_ = has_old_ || is_of_node(std::next(entry)) ||
+               (entry != by_key_.begin() && is_of_node(std::prev(entry)));
   }
   return entry->second;
 }
 
 void PeerTable::CloseOld(TimePoint now, std::vector<Action>& out) {
+  if (!std::exchange(has_old_, false)) {
+    return;
+  }
   for (auto entry = by_key_.begin(); entry != by_key_.end();) {
     const auto next = std::next(entry);
     const bool has_successor =
@@ -30,6 +38,8 @@ void PeerTable::CloseOld(TimePoint now, std::vector<Action>& out) {
     if (has_successor && peer.users == 0 && peer.lost && peer.in_flight_bytes == 0) {
       peers_.erase(entry->second);
       by_key_.erase(entry);
+    } else {
+      has_old_ = has_old_ || has_successor;
     }
     entry = next;
   }

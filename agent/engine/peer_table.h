@@ -47,6 +47,9 @@ class PeerTable {
   // Closes what no job uses, was not heard for a lease, and has a successor.
   void CloseOld(TimePoint now, std::vector<Action>& out);
 
+  // CloseOld will have something to do.
+  bool has_old() const { return has_old_; }
+
   void SendControl(PeerId peer,
                    FrameHeader header,
                    std::vector<std::byte> body,
@@ -102,6 +105,7 @@ class PeerTable {
   using Key =
       std::tuple<std::string, std::uint64_t, std::uint64_t>;  // node, incarnation, generation
   std::map<Key, PeerId> by_key_;
+  bool has_old_ = false;  // with a successor
   std::unordered_map<PeerId, Peer> peers_;
   std::unordered_map<TransferToken, InFlight> in_flight_;
 };
