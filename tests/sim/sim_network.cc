@@ -38,7 +38,10 @@ void SimNetwork::WhenWhole(LinkId link, std::function<void()> what) {
 void SimNetwork::Connect(int from, const agent::ConnectPeer& connect) {
   const LinkId id = next_link_++;
   const int to = std::stoi(connect.address);
-  links_[id] = {.from = from, .to = to, .peer = connect.peer};
+  const auto order = std::ranges::count_if(links_, [&](const auto& entry) {
+    return entry.second.from == from && entry.second.to == to;
+  });
+  links_[id] = {.from = from, .to = to, .peer = connect.peer, .order = static_cast<int>(order)};
   by_peer_[{from, connect.peer}] = id;
   if (dead_.contains(to)) {
     queue_.After(Delay(), [this, id] { Break(id, true, "connection refused"); });
@@ -52,10 +55,10 @@ void SimNetwork::Disconnect(int from, agent::PeerId peer) {
     return;
   }
   const LinkId id = found->second;
-  const int to = links_.at(id).to;
+  const Link& closed = links_.at(id);
   Break(id, false, "");
-  for (auto& [other, link] : links_) {
-    if (link.from != to || link.to != from || !link.alive) {
+  for (const auto& [other, link] : links_) {
+    if (link.from != closed.to || link.to != from || link.order != closed.order || !link.alive) {
       continue;
     }
     // What this side receives from that peer ends here and now; the peer learns it if it can.

@@ -69,6 +69,7 @@ class SimNetwork {
     int from = 0;
     int to = 0;
     agent::PeerId peer = 0;
+    int order = 0;  // among those of `from` to `to`; its other end has the same
     bool alive = true;
     std::array<TimePoint, 2> last{};  // arrival, by size class
   };

@@ -347,6 +347,45 @@ TEST_P(TransportContract, DisconnectCompletesEverythingWithoutALoss) {
   EXPECT_TRUE(right.losses.empty());
 }
 
+// The ends of connections between the same two belong together in the order in which each side made them.
+TEST_P(TransportContract, ClosingOneOfTwoConnectionsLeavesTheOther) {
+  Station left(GetParam());
+  Station right(GetParam());
+  const auto all_pass = [&](PeerId first) {
+    const std::size_t count = 3 - first;
+    left.arrivals.clear();
+    right.arrivals.clear();
+    for (PeerId peer = first; peer <= 2; ++peer) {
+      left.Send(peer, 1, kLarge);
+      right.Send(peer, 2, kLarge);
+    }
+    EXPECT_TRUE(PollUntil({&left, &right}, [&] {
+      return left.arrivals.size() == count && right.arrivals.size() == count;
+    }));
+    std::vector<TransferToken> taken[2];
+    for (std::size_t i = 0; i < count; ++i) {
+      taken[0].push_back(left.Receive(i));
+      taken[1].push_back(right.Receive(i));
+    }
+    EXPECT_TRUE(
+        PollUntil({&left, &right}, [&] { return left.in_flight() + right.in_flight() == 0; }));
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_TRUE(left.ok(taken[0][i]) && right.ok(taken[1][i]));
+    }
+  };
+  for (PeerId peer = 1; peer <= 2; ++peer) {
+    ASSERT_TRUE(left.transport().Connect(peer, right.transport().Address()).ok());
+    ASSERT_TRUE(right.transport().Connect(peer, left.transport().Address()).ok());
+  }
+  all_pass(1);
+  left.transport().Disconnect(1);
+  all_pass(2);
+  right.transport().Disconnect(1);
+  all_pass(2);
+  EXPECT_TRUE(left.losses.empty());
+  EXPECT_TRUE(right.losses.empty());
+}
+
 TEST_P(TransportContract, ALostPeerIsReportedOnceAndItsArrivalsEnd) {
   Station left(GetParam());
   Station right(GetParam());

@@ -102,8 +102,8 @@ TEST_F(RankRunTest, ADaemonThatDiesIsAFailureOnlyIfNoRankFails) {
   EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 4);
 }
 
-// Runs `body` as the first process of a new namespace, whose children are numbered 2, 3, ...; the
-// code that it returns, or -1 without the right to that.
+// Runs `body` as the first process of a new namespace, in which it may choose the number of the next
+// process; the code that it returns, or -1 without the right to that.
 int CodeInNewPidNamespace(const std::function<int()>& body) {
   const auto code_of = [](pid_t pid) {
     int status = 0;
@@ -127,22 +127,25 @@ int CodeInNewPidNamespace(const std::function<int()>& body) {
 TEST(RankRun, ForgetsTheRanksOfAFailedStartAsTheirNumbersMayBeAnybodys) {
   const int code = CodeInNewPidNamespace([] {
     auto stop = daemon::StopSignals::Create();
-    auto janitor = std::make_unique<Janitor>(Janitor::Start().value());  // number 2
+    auto janitor = std::make_unique<Janitor>(Janitor::Start().value());
     ChildOptions good;
-    good.argv = {"sleep", "1000"};  // number 3
+    good.argv = {"sleep", "1000"};
     ChildOptions bad;
     bad.argv = {"/nonexistent/program"};
     const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
+    const std::string last_pid = "/proc/sys/kernel/ns_last_pid";
+    pid_t before = 0;
+    std::ifstream(last_pid) >> before;
     if (RunRanks({good, bad}, {}, {*janitor, *stop, nullptr}, sink).ok()) {
       return 1;
     }
-    std::ofstream("/proc/sys/kernel/ns_last_pid") << 2;
+    std::ofstream(last_pid) << before;
     const absl::StatusOr<ChildProcess> other = ChildProcess::Start(good);
-    if (!other.ok() || other->pid() != 3) {
+    if (!other.ok() || other->pid() != before + 1) {
       return 2;
     }
     janitor.reset();  // kills whom it still watches
-    return waitpid(3, nullptr, WNOHANG) == 0 ? 0 : 3;
+    return waitpid(other->pid(), nullptr, WNOHANG) == 0 ? 0 : 3;
   });
   if (code == -1) {
     GTEST_SKIP() << "a new namespace of processes needs root";
