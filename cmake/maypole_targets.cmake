@@ -2,7 +2,8 @@
 #
 #   maypole_library(name SOURCES ... DEPS ...)   static library maypole_<name>, alias maypole::<name>
 #   maypole_binary(name SOURCES ... DEPS ...)    executable in <build>/bin
-#   maypole_test(name LABEL unit|sim|integration SOURCES ... DEPS ...)   GoogleTest binary, one ctest per case
+#   maypole_test(name LABEL unit|threads|sim|integration SOURCES ... DEPS ...)   GoogleTest binary, one ctest per case;
+#       threads: a unit test of what has several, which the sanitizer of threads runs
 #
 # One folder is one target; DEPS are the arrows of docs/ARCHITECTURE.md.
 
@@ -47,7 +48,7 @@ function(maypole_binary name)
 endfunction()
 
 # tests_<label> builds the tests of one label.
-foreach(label unit sim integration fuzz)
+foreach(label unit threads sim integration fuzz)
   add_custom_target(tests_${label})
 endforeach()
 

@@ -76,6 +76,7 @@ struct SessionReady {
   std::uint32_t local_world_size = 0;
   std::uint32_t nodes = 0;
   std::int64_t default_timeout_ns = 0;  // of ops that name none; 0: unknown
+  std::int64_t lease_ns = 0;            // an agent that did not beat for so long while ops were in flight is stopped; 0: unknown
   std::uint32_t culprit_bytes = 0;
   std::uint32_t reserved = 0;
   char text[512] = {};

@@ -31,7 +31,7 @@ namespace maypole {
 
 inline constexpr std::uint32_t kSegmentMagic = 0x5359414d;  // "MAYS"
 // Raised by any change to this file or to proto/handshake.h; a client and an agent with different values refuse each other.
-inline constexpr std::uint32_t kClientProtocol = 2;
+inline constexpr std::uint32_t kClientProtocol = 3;
 
 inline constexpr std::uint32_t kSlotCount = 1024;
 // A power of two > kSlotCount. A slot is never in the ring twice, so it cannot overflow.
@@ -105,6 +105,7 @@ struct alignas(4096) ControlHeader {
   std::uint32_t slot_count;
   std::uint32_t ring_entries;
   alignas(64) std::atomic<std::uint32_t> agent_sleeping;  // agent: 1 while it must be woken by the doorbell
+  std::atomic<std::uint64_t> agent_beats;  // agent: grows while it runs, several times per lease while ops are in flight
   // agent: ErrorCode, not 0 when the session is over; the fields below, written before, say why. Every later call of the
   // client fails with it.
   alignas(64) std::atomic<std::uint32_t> session_code;

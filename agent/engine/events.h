@@ -213,6 +213,7 @@ struct SessionReady {
   std::uint32_t local_world_size = 0;
   std::uint32_t nodes = 0;
   Duration default_timeout{0};  // of ops that name none
+  Duration lease{0};            // an agent without a sign of life for so long is stopped
 };
 
 struct CompleteOp {

@@ -77,7 +77,8 @@ Job::Job(EpochInfo epoch,
                      .local_rank = i,
                      .local_world_size = static_cast<std::uint32_t>(locals_.size()),
                      .nodes = static_cast<std::uint32_t>(epoch_.members.size()),
-                     .default_timeout = context_.options.default_timeout});
+                     .default_timeout = context_.options.default_timeout,
+                     .lease = context_.peers.lease()});
   }
   for (const PeerId peer : peers_) {
     if (peer != 0 && context_.peers.Lost(peer)) {

@@ -252,6 +252,7 @@ void ClientSession::Ready(const SessionReady& ready) {
   message.local_world_size = ready.local_world_size;
   message.nodes = ready.nodes;
   message.default_timeout_ns = ready.default_timeout.count();
+  message.lease_ns = ready.lease.count();
   message.culprit_bytes =
       static_cast<std::uint32_t>(StoreText(message.culprits, ready.outcome.culprits));
   job_ = ready.token;
@@ -304,6 +305,12 @@ bool ClientSession::SetSleeping(bool is_sleeping) {
   }
   ring_->Arm();
   return !ring_->HasEntries();
+}
+
+void ClientSession::Beat() {
+  if (ring_) {
+    ring_->Beat();
+  }
 }
 
 void ClientSession::OnDoorbell() {

@@ -57,6 +57,8 @@ class ClientSession {
   void Fail(const Outcome& outcome);
   // The loop sleeps from now on (or no more). False if slots wait.
   bool SetSleeping(bool is_sleeping);
+  // Tells the client that the loop runs.
+  void Beat();
 
   SessionId id() const { return id_; }
 

@@ -29,6 +29,7 @@ constexpr std::size_t kAcceptsPerPoll = 64;
 // While the loop spins, it looks at sockets only this often: a look costs a system call, and slots
 // are what is urgent.
 constexpr Duration kSocketInterval = std::chrono::microseconds(20);
+constexpr Duration kBeatInterval = std::chrono::milliseconds(20);
 
 // What an epoll entry means: session id * 2 + (doorbell ? 1 : 0); ids begin with 1.
 constexpr std::uint64_t kListenerTag = 0;
@@ -65,9 +66,14 @@ class Server final : public SegmentServer {
       looked_at_sockets_ = now;
       any = PollSockets(now);
     }
+    const bool beats = now - last_beat_ >= kBeatInterval;
     for (auto& [id, session] : sessions_) {
+      if (beats) {
+        session->Beat();
+      }
       any = session->TakeSlots() || any;
     }
+    last_beat_ = beats ? now : last_beat_;
     std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_over(); });
     any = any || !context_.events.empty();
     std::move(context_.events.begin(), context_.events.end(), std::back_inserter(events));
@@ -273,6 +279,7 @@ class Server final : public SegmentServer {
   bool is_armed_ = false;
   bool look_at_sockets_ = true;
   TimePoint looked_at_sockets_{};
+  TimePoint last_beat_{};
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ class SegmentServer {
   static absl::StatusOr<std::unique_ptr<SegmentServer>> Create(SegmentServerOptions options);
   virtual ~SegmentServer() = default;
 
-  // Takes what clients did since the last call; never blocks. True if there was anything.
+  // Takes what clients did since the last call, and tells them that the loop runs; never blocks.
+  // True if there was anything.
   virtual bool Poll(std::vector<ClientEvent>& events) = 0;
   // Tells all clients to ring from now on. False if something is pending already (then nothing is
   // armed).

@@ -43,6 +43,8 @@ class SlotRing {
   // Ends the session for the client: all its calls fail with `outcome` from now on.
   void Fail(const Outcome& outcome);
 
+  void Beat() { control_.header.agent_beats.fetch_add(1, std::memory_order_relaxed); }
+
   // The client rings from now on.
   void Arm() { control_.header.agent_sleeping.store(1); }
 

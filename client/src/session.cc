@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace {
 constexpr Duration kReplyTimeout = std::chrono::seconds(5);
 // How often the death of the agent is looked for while nothing happens.
 constexpr Duration kLookInterval = std::chrono::milliseconds(100);
+// Before the agent is taken to be stopped.
+constexpr int kLooksPerLeaseMin = 4;
 
 TimePoint Now() {
   return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
@@ -197,18 +200,37 @@ Outcome Session::Standing() const {
         ErrorCode::kAgentUnavailable,
         socket_.name() + " is gone: it ended or was killed; start it again and connect anew");
   }
+  if (agent_is_stopped_) {
+    return Failure(ErrorCode::kAgentUnavailable,
+                   socket_.name() + " has shown no sign of life for " +
+                       SecondsText(Duration(membership_.lease_ns)) +
+                       " (its --peer-lease): it is stopped or starved of CPU; see to it and "
+                       "connect anew");
+  }
   return {};
 }
 
 void Session::LookAtAgent() {
   const std::int64_t now = Now().time_since_epoch().count();
-  if (now - looked_at_agent_ns_.load(std::memory_order_relaxed) < kLookInterval.count()) {
+  std::int64_t last = looked_at_agent_ns_.load();
+  if (now - last < kLookInterval.count() ||
+      !looked_at_agent_ns_.compare_exchange_strong(last, now)) {
     return;
   }
-  looked_at_agent_ns_.store(now, std::memory_order_relaxed);
   const std::shared_lock in_use(lifetime_mutex_);
-  if (!has_left_ && socket_.AgentIsGone()) {
+  if (has_left_) {
+    return;
+  }
+  if (socket_.AgentIsGone()) {
     agent_is_gone_ = true;
+  }
+  // For a long time between two looks nobody waited, or we were stopped ourselves: it counts little.
+  const std::uint64_t beats = channel_->agent_beats();
+  const std::int64_t passed = std::min(now - last, membership_.lease_ns / kLooksPerLeaseMin);
+  if (seen_beats_.exchange(beats) != beats) {
+    without_beat_ns_ = 0;
+  } else if ((without_beat_ns_ += passed) > membership_.lease_ns && membership_.lease_ns > 0) {
+    agent_is_stopped_ = true;
   }
 }
 

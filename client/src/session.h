@@ -113,7 +113,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<bool> has_left_{false};
   std::atomic<bool> is_closed_{false};
   std::atomic<bool> agent_is_gone_{false};
+  std::atomic<bool> agent_is_stopped_{false};
   std::atomic<std::int64_t> looked_at_agent_ns_{0};
+  std::atomic<std::uint64_t> seen_beats_{0};
+  std::atomic<std::int64_t> without_beat_ns_{0};
 };
 
 }  // namespace maypole::client::internal

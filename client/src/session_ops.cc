@@ -13,7 +13,7 @@ namespace {
 
 // A sleeping waiter looks for the end of its agent this often.
 constexpr Duration kSleepMax = std::chrono::milliseconds(100);
-// The agent ends ops at their deadline. One that is this late will not.
+// The agent ends ops at their deadline. One that runs and is this late will not.
 constexpr Duration kGrace = std::chrono::seconds(10);
 constexpr double kWaitForSecondsMax = 1e9;
 
@@ -87,7 +87,6 @@ Outcome Session::Submit(OpRequest request, Op& op) {
                        op.name + " cannot be submitted: wait for earlier ops and free them first");
   }
   op.slot = *taken;
-  // The agent ends ops at their deadline; past it, the agent itself is stopped.
   const Duration timeout =
       request.timeout > Duration{0} ? request.timeout : Duration(membership_.default_timeout_ns);
   if (timeout > Duration{0} && timeout < kNever - Now() - kGrace) {
@@ -239,7 +238,7 @@ void Session::End(Op& op) {
   if (op.outcome.ok()) {
     op.outcome = Failure(ErrorCode::kTimeout,
                          op.name + " has not ended although its deadline passed 10 s ago: " +
-                             socket_.name() + " is stopped or overloaded");
+                             socket_.name() + " is overloaded");
   } else {
     op.outcome.text = op.name + ": " + op.outcome.text;
   }

@@ -40,6 +40,9 @@ class SlotChannel {
   // only then.
   void Give(std::uint32_t slot, Release release);
 
+  // Grows while the agent runs.
+  std::uint64_t agent_beats() const { return control_.header.agent_beats.load(); }
+
   // Not ok when the agent has ended the session.
   Outcome SessionOutcome() const;
 

@@ -10,13 +10,14 @@
 namespace maypole {
 namespace {
 
-TEST(Layout, OfTheControlHeaderIsThatOfProtocol2) {
-  EXPECT_EQ(kClientProtocol, 2u);
+TEST(Layout, OfTheControlHeaderIsThatOfProtocol3) {
+  EXPECT_EQ(kClientProtocol, 3u);
   EXPECT_EQ(offsetof(ControlHeader, magic), 0u);
   EXPECT_EQ(offsetof(ControlHeader, protocol), 4u);
   EXPECT_EQ(offsetof(ControlHeader, slot_count), 8u);
   EXPECT_EQ(offsetof(ControlHeader, ring_entries), 12u);
   EXPECT_EQ(offsetof(ControlHeader, agent_sleeping), 64u);
+  EXPECT_EQ(offsetof(ControlHeader, agent_beats), 72u);
   EXPECT_EQ(offsetof(ControlHeader, session_code), 128u);
   EXPECT_EQ(offsetof(ControlHeader, session_error_bytes), 132u);
   EXPECT_EQ(offsetof(ControlHeader, session_culprit_bytes), 134u);
@@ -28,7 +29,7 @@ TEST(Layout, OfTheControlHeaderIsThatOfProtocol2) {
   EXPECT_EQ(sizeof(ControlSegment), 12288u + 1024u * 1024u);
 }
 
-TEST(Layout, OfASlotIsThatOfProtocol2) {
+TEST(Layout, OfASlotIsThatOfProtocol3) {
   EXPECT_EQ(offsetof(Slot, state), 0u);
   EXPECT_EQ(offsetof(Slot, waiters), 4u);
   EXPECT_EQ(offsetof(Slot, request), 8u);
@@ -59,13 +60,13 @@ TEST(Layout, OfASlotIsThatOfProtocol2) {
   EXPECT_EQ(offsetof(SlotOutcome, culprits), 536u);
 }
 
-TEST(Layout, OfTheHandshakeIsThatOfProtocol2) {
+TEST(Layout, OfTheHandshakeIsThatOfProtocol3) {
   EXPECT_EQ(sizeof(Hello), 208u);
   EXPECT_EQ(offsetof(Hello, rank), 48u);
   EXPECT_EQ(offsetof(Hello, pid), 56u);
   EXPECT_EQ(offsetof(Hello, job), 80u);
   EXPECT_EQ(sizeof(HelloReply), 568u);
-  EXPECT_EQ(sizeof(SessionReady), 696u);
+  EXPECT_EQ(sizeof(SessionReady), 704u);
   EXPECT_EQ(sizeof(AllocateRequest), 24u);
   EXPECT_EQ(sizeof(AllocateReply), 552u);
   EXPECT_EQ(sizeof(FreeRequest), 24u);

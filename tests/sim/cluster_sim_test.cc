@@ -14,14 +14,8 @@ namespace {
 
 using testing::IsEmpty;
 
-// One thread, in which TSan finds little and takes 20 times as long.
-#if defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kFixedSeeds = 100;
-constexpr std::uint64_t kFreshSeeds = 10;
-#else
 constexpr std::uint64_t kFixedSeeds = 1000;
 constexpr std::uint64_t kFreshSeeds = 100;
-#endif
 
 std::uint64_t NumberFrom(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);

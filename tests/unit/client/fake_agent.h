@@ -53,6 +53,7 @@ class FakeAgent {
           ready.local_rank = hello.rank.value();
           ready.local_world_size = hello.world_size;
           ready.nodes = 1;
+          ready.lease = std::chrono::milliseconds(300);
           return ready;
         };
     std::function<void(FakeAgent&, const agent::Submission&)> on_submission =
@@ -163,7 +164,7 @@ class FakeAgent {
       RunWork();
       if (!any && !is_stopping_ && server_->Arm()) {
         pollfd wait[2] = {{server_->EventFd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-        ::poll(wait, 2, 10'000);
+        ::poll(wait, 2, 50);  // as an agent with ops in flight
         std::uint64_t drained = 0;
         [[maybe_unused]] const auto bytes = ::read(wake_.get(), &drained, sizeof(drained));
         server_->Disarm();

@@ -413,6 +413,29 @@ TEST(Session, ThatIsClosedLeavesHandlesOfOpsSafe) {
   EXPECT_EQ(maypole_wait(op.get()), MAYPOLE_FAILED_PRECONDITION);
 }
 
+TEST(Session, AnAgentThatRunsMayTakeLongerThanItsLease) {
+  FakeAgent agent(Holding());
+  SessionPtr session = Connect(agent.path());
+  OpPtr op = AllReduce(session, AllocateFloats(session, 16), 16);
+  EXPECT_EQ(maypole_wait_for(op.get(), 1), 0);
+  session.reset();
+}
+
+TEST(Session, AnAgentThatStandsStillEndsTheWaitWithinItsLease) {
+  std::latch go_on(1);
+  FakeAgent::Hooks hooks;
+  hooks.on_submission = [&](FakeAgent&, const agent::Submission&) { go_on.wait(); };
+  FakeAgent agent(hooks);
+  const SessionPtr session = Connect(agent.path());
+  OpPtr op = AllReduce(session, AllocateFloats(session, 16), 16);
+  EXPECT_EQ(maypole_wait(op.get()), MAYPOLE_AGENT_UNAVAILABLE);
+  EXPECT_THAT(maypole_last_error(),
+              AllOf(HasSubstr(agent.path()), HasSubstr("no sign of life for 0.3 s")));
+  go_on.count_down();
+  void* memory = nullptr;
+  EXPECT_EQ(maypole_alloc(session.get(), 16, &memory), MAYPOLE_AGENT_UNAVAILABLE);
+}
+
 TEST(Session, TellsTheAgentsCounters) {
   FakeAgent agent;
   const SessionPtr session = Connect(agent.path());
