@@ -22,6 +22,8 @@ constexpr std::size_t kNodesInReason = 8;
 constexpr double kWorthwhile = 0.2;
 // Of links whose costs differ by less, the median stands for all; else the worst does.
 constexpr double kAlike = 2;
+// Of each node, on average: enough to know what the links of a large job cost.
+constexpr std::size_t kSampledLinks = 32;
 // At which a level's algorithm is chosen.
 constexpr std::uint64_t kLevelBytes = 4 << 20;
 
@@ -74,27 +76,62 @@ LinkModel WorstOf(const std::vector<LinkModel>& links) {
   return Combined(links, WorstOrTypical);
 }
 
-// Empty if fewer than half of the pairs are measured; the others are taken to be typical.
-std::optional<LinkMatrix> MatrixOf(const std::vector<std::string>& nodes, const LinkTable& links) {
-  LinkMatrix matrix(nodes.size());
-  std::vector<LinkModel> known;
-  std::vector<std::pair<std::size_t, std::size_t>> unknown;
-  for (std::size_t a = 0; a < nodes.size(); ++a) {
-    for (std::size_t b = a + 1; b < nodes.size(); ++b) {
-      if (const LinkCost* cost = links.Find(nodes[a], nodes[b])) {
-        matrix.Set(a, b, cost->model);
-        known.push_back(cost->model);
-      } else {
-        unknown.emplace_back(a, b);
-      }
+// A link between two of the nodes.
+struct KnownLink {
+  std::size_t a = 0;
+  std::size_t b = 0;
+  LinkModel model;
+};
+
+std::vector<KnownLink> KnownLinks(const std::vector<std::string>& nodes, const LinkTable& links) {
+  std::unordered_map<std::string, std::size_t> places;
+  for (const std::string& node : nodes) {
+    places.emplace(node, places.size());
+  }
+  std::vector<KnownLink> known;
+  for (const auto& [pair, cost] : links.all()) {
+    const auto a = places.find(pair.first);
+    const auto b = places.find(pair.second);
+    if (a != places.end() && b != places.end()) {
+      known.push_back({.a = a->second, .b = b->second, .model = cost.model});
     }
   }
-  if (known.empty() || known.size() < unknown.size()) {
+  return known;
+}
+
+std::vector<LinkModel> ModelsOf(const std::vector<KnownLink>& links) {
+  std::vector<LinkModel> models;
+  for (const KnownLink& link : links) {
+    models.push_back(link.model);
+  }
+  return models;
+}
+
+// Which node is near to which takes half of the pairs.
+bool SufficesForOrder(std::size_t known, std::size_t nodes) {
+  return known > 0 && 4 * known >= nodes * (nodes - 1);
+}
+
+// What links cost, where they differ as a sample says.
+bool SufficesForCosts(std::size_t known, std::size_t nodes) {
+  return SufficesForOrder(known, nodes) || (known > 0 && 2 * known >= kSampledLinks * nodes);
+}
+
+// Links that are not known are taken to be typical.
+std::optional<LinkMatrix> MatrixOf(const std::vector<std::string>& nodes, const LinkTable& links) {
+  const std::vector<KnownLink> known = KnownLinks(nodes, links);
+  if (!SufficesForOrder(known.size(), nodes.size())) {
     return std::nullopt;
   }
-  const LinkModel typical = Combined(known, Typical);
-  for (const auto& [a, b] : unknown) {
-    matrix.Set(a, b, typical);
+  LinkMatrix matrix(nodes.size());
+  const LinkModel typical = Combined(ModelsOf(known), Typical);
+  for (std::size_t a = 0; a < nodes.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      matrix.Set(a, b, typical);
+    }
+  }
+  for (const KnownLink& link : known) {
+    matrix.Set(link.a, link.b, link.model);
   }
   return matrix;
 }
@@ -192,29 +229,33 @@ std::string Percent(double share) {
 std::optional<collective::MeasuredLinks> CostsOf(const std::vector<std::string>& ring,
                                                  const std::vector<collective::Level>& levels,
                                                  const LinkTable& links) {
-  const std::optional<LinkMatrix> matrix = MatrixOf(ring, links);
-  if (!matrix) {
+  const std::vector<KnownLink> known = KnownLinks(ring, links);
+  if (!SufficesForCosts(known.size(), ring.size())) {
     return std::nullopt;
   }
-  const std::vector<Grouping> groups = GroupingsOf(ring.size(), levels);
+  const std::vector<LinkModel> all = ModelsOf(known);
+  const LinkModel typical = Combined(all, Typical);
   std::vector<LinkModel> neighbours;
-  std::vector<LinkModel> all;
   std::vector<std::vector<LinkModel>> by_level(levels.size());
-  for (std::size_t a = 0; a < ring.size(); ++a) {
-    neighbours.push_back(matrix->at(a, (a + 1) % ring.size()));
-    for (std::size_t b = a + 1; b < ring.size(); ++b) {
-      all.push_back(matrix->at(a, b));
-      if (!levels.empty()) {
-        by_level[Distance(groups, a, b)].push_back(matrix->at(a, b));
-      }
+  const std::vector<Grouping> groups = GroupingsOf(ring.size(), levels);
+  for (const KnownLink& link : known) {
+    const std::size_t apart = std::max(link.a, link.b) - std::min(link.a, link.b);
+    if (apart == 1 || apart + 1 == ring.size()) {
+      neighbours.push_back(link.model);
     }
+    if (!levels.empty()) {
+      by_level[Distance(groups, link.a, link.b)].push_back(link.model);
+    }
+  }
+  if (neighbours.size() < (ring.size() == 2 ? 1 : ring.size())) {
+    neighbours.push_back(typical);  // stands for those that are not known
   }
   collective::MeasuredLinks costs{.ring = WorstOf(neighbours), .any = WorstOf(all), .levels = {}};
   for (std::size_t i = 0; i < levels.size(); ++i) {
     costs.levels.push_back(
         {.members = *std::max_element(levels[i].groups.begin(), levels[i].groups.end()),
          .algorithm = levels[i].algorithm,
-         .link = WorstOf(by_level[i])});
+         .link = by_level[i].empty() ? typical : WorstOf(by_level[i])});
   }
   return costs;
 }

@@ -37,7 +37,7 @@ struct Topology {
 };
 
 // What the links of a ring that stands cost, by its levels; empty if fewer than half of the pairs
-// are measured.
+// and fewer than 32 links of each node (on average) are measured.
 std::optional<collective::MeasuredLinks> CostsOf(const std::vector<std::string>& ring,
                                                  const std::vector<collective::Level>& levels,
                                                  const LinkTable& links);

@@ -224,7 +224,8 @@ void Session::LookAtAgent() {
   if (socket_.AgentIsGone()) {
     agent_is_gone_ = true;
   }
-  // For a long time between two looks nobody waited, or we were stopped ourselves: it counts little.
+  // For a long time between two looks nobody waited, or we were stopped ourselves: it counts
+  // little.
   const std::uint64_t beats = channel_->agent_beats();
   const std::int64_t passed = std::min(now - last, membership_.lease_ns / kLooksPerLeaseMin);
   if (seen_beats_.exchange(beats) != beats) {

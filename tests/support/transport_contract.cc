@@ -347,7 +347,8 @@ TEST_P(TransportContract, DisconnectCompletesEverythingWithoutALoss) {
   EXPECT_TRUE(right.losses.empty());
 }
 
-// The ends of connections between the same two belong together in the order in which each side made them.
+// The ends of connections between the same two belong together in the order in which each side made
+// them.
 TEST_P(TransportContract, ClosingOneOfTwoConnectionsLeavesTheOther) {
   Station left(GetParam());
   Station right(GetParam());

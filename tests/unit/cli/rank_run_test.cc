@@ -102,8 +102,8 @@ TEST_F(RankRunTest, ADaemonThatDiesIsAFailureOnlyIfNoRankFails) {
   EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 4);
 }
 
-// Runs `body` as the first process of a new namespace, in which it may choose the number of the next
-// process; the code that it returns, or -1 without the right to that.
+// Runs `body` as the first process of a new namespace, in which it may choose the number of the
+// next process; the code that it returns, or -1 without the right to that.
 int CodeInNewPidNamespace(const std::function<int()>& body) {
   const auto code_of = [](pid_t pid) {
     int status = 0;

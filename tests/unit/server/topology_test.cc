@@ -107,6 +107,39 @@ TEST(Topology, KeepsTheOrderOfRanksWhereLinksAreAlike) {
   EXPECT_THAT(topology.reason, HasSubstr("no other order is 20 % shorter"));
 }
 
+TEST(Topology, OfManyNodesKnowsWhatLinksCostFromASample) {
+  constexpr std::uint32_t kNodes = 300;
+  std::map<Rank, std::string> ranks;
+  std::map<std::string, Labels> racks;
+  for (std::uint32_t rank = 0; rank < kNodes; ++rank) {
+    const std::string node = "node-" + std::to_string(rank);
+    ranks[Rank(rank)] = node;
+    racks[node] = {{"rack", std::to_string(rank / 100)}};
+  }
+  LinkTable links;
+  for (std::uint32_t a = 0; a < kNodes; ++a) {
+    for (std::uint32_t step = 1; step <= 15; ++step) {
+      const std::uint32_t b = (a + step * 7) % kNodes;
+      links.Set(ranks[Rank(a)], ranks[Rank(b)], {.model = a / 100 == b / 100 ? kNear : kFar});
+    }
+  }
+  EXPECT_FALSE(PlanTopology(ranks, links).links);  // 30 of each
+  for (std::uint32_t a = 0; a < kNodes; ++a) {
+    const std::uint32_t b = (a + 1) % kNodes;
+    links.Set(ranks[Rank(a)], ranks[Rank(b)], {.model = a / 100 == b / 100 ? kNear : kFar});
+  }
+  const Topology flat = PlanTopology(ranks, links);
+  ASSERT_TRUE(flat.links);
+  EXPECT_TRUE(flat.levels.empty());
+  EXPECT_EQ(flat.ring[1].node, "node-1");
+  EXPECT_DOUBLE_EQ(flat.links->any.bytes_per_second, kFar.bytes_per_second);
+  const Topology racked = PlanTopology(ranks, links, racks);
+  ASSERT_TRUE(racked.links);
+  ASSERT_EQ(racked.links->levels.size(), 2u);
+  EXPECT_DOUBLE_EQ(racked.links->levels[0].link.bytes_per_second, kNear.bytes_per_second);
+  EXPECT_DOUBLE_EQ(racked.links->levels[1].link.bytes_per_second, kFar.bytes_per_second);
+}
+
 TEST(Topology, DoesNotTrustAFewLinks) {
   LinkTable links;
   links.Set("a", "b", {kFar, 10, {}});
