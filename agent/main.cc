@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/parse.h"
+#include "daemon/open_files.h"
 #include "daemon/signals.h"
 #include "proto/control.h"
 #include "proto/text.h"
@@ -190,6 +191,7 @@ int Main(int argc, char** argv) {
   if (const auto code = options.ParseProcess(argc, argv)) {
     return *code;
   }
+  daemon::RaiseOpenFilesLimit();
   auto stop = daemon::StopSignals::Create();
   daemon::InitLog(daemon::LogLevelOf(log_level), "maypole-agent");
   if (!stop.ok()) {

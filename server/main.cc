@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/ports_file.h"
+#include "daemon/open_files.h"
 #include "daemon/signals.h"
 #include "daemon/version.h"
 #include "server/coordinator_service.h"
@@ -78,6 +79,7 @@ void Log(const LogLine& line) {
 }
 
 absl::Status Run(Settings settings) {
+  daemon::RaiseOpenFilesLimit();
   absl::StatusOr<daemon::StopSignals> signals = daemon::StopSignals::Create();
   if (!signals.ok()) {
     return signals.status();

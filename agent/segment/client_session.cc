@@ -58,7 +58,8 @@ AllocateReply MakeAllocateReply(const Outcome& outcome) {
 }  // namespace
 
 ClientSession::~ClientSession() {
-  context_.segment_bytes -= segment_bytes_;
+  context_.segment_bytes -= segment_bytes_counted_;
+  context_.segments -= segments_counted_;
 }
 
 void ClientSession::TurnAway(int socket, const std::string& version, const Outcome& outcome) {
@@ -114,18 +115,20 @@ void ClientSession::On(const AllocateRequest& request) {
   }
   std::uint32_t number = 0;
   UniqueFd fd;
-  const Outcome outcome = segments_.Add(request.bytes, number, fd);
+  const Outcome outcome = context_.segments < context_.segments_max
+                              ? segments_.Add(request.bytes, number, fd)
+                              : AgentIsFull();
   AllocateReply reply = MakeAllocateReply(outcome);
   reply.segment = number;
   reply.bytes = outcome.ok() ? request.bytes : 0;
-  CountSegmentBytes();
+  CountSegments();
   const std::array fds = {fd.get()};
   Send(&reply, sizeof(reply), std::span(fds).first(outcome.ok() ? 1 : 0));
 }
 
 void ClientSession::On(const FreeRequest& request) {
   segments_.Remove(request.segment);
-  CountSegmentBytes();
+  CountSegments();
 }
 
 void ClientSession::On(const ResultRequest& request) {
@@ -198,9 +201,18 @@ void ClientSession::Send(const void* message, std::size_t bytes, std::span<const
   // Otherwise the client is gone, which the next read tells.
 }
 
-void ClientSession::CountSegmentBytes() {
-  context_.segment_bytes += segments_.bytes() - segment_bytes_;
-  segment_bytes_ = segments_.bytes();
+void ClientSession::CountSegments() {
+  context_.segment_bytes += segments_.bytes() - segment_bytes_counted_;
+  segment_bytes_counted_ = segments_.bytes();
+  context_.segments += segments_.count() - segments_counted_;
+  segments_counted_ = segments_.count();
+}
+
+Outcome ClientSession::AgentIsFull() const {
+  return {ErrorCode::kResourceExhausted,
+          "the agent has " + std::to_string(context_.segments) +
+              " segments of its clients, which is its limit; " + context_.largest_holder(),
+          ""};
 }
 
 Outcome ClientSession::MakeControlSegment(UniqueFd& control) {
@@ -289,7 +301,7 @@ void ClientSession::Complete(const CompleteOp& done) {
   for (const std::uint32_t segment : std::exchange(slot_segments_[done.slot], {})) {
     if (segment != 0) {
       segments_.OpEnded(segment, done.started && !done.outcome.ok());
-      CountSegmentBytes();
+      CountSegments();
     }
   }
   ring_->Complete(done.slot, done.outcome, done.result);

@@ -31,7 +31,11 @@ struct SessionContext {
   std::function<void(StatsReply&)> fill_stats;
   std::function<int(JobToken job, std::uint32_t segment, std::uint64_t& bytes)> open_result;
   std::vector<ClientEvent> events;  // what sessions have to tell, in order
-  std::uint64_t segment_bytes = 0;  // of data segments of all sessions
+  // Of data segments of all sessions.
+  std::uint64_t segment_bytes = 0;
+  std::size_t segments = 0;
+  std::size_t segments_max = 0;
+  std::function<std::string()> largest_holder;  // "process 4711 has 1024"
 };
 
 class ClientSession {
@@ -68,6 +72,10 @@ class ClientSession {
 
   TimePoint deadline() const { return deadline_; }
 
+  std::int64_t pid() const { return pid_; }
+
+  std::size_t segments() const { return segments_.count(); }
+
   bool is_awaiting_hello() const { return phase_ == Phase::kAwaitHello; }
 
   // Nobody needs this object any more.
@@ -102,7 +110,8 @@ class ClientSession {
   void Leave(bool died, const std::string& reason);
   void TakeSlot(const SlotRing::Entry& entry);
   void CloseDescriptors();
-  void CountSegmentBytes();
+  void CountSegments();
+  Outcome AgentIsFull() const;
 
   SessionId id_;
   UniqueFd socket_;
@@ -117,7 +126,9 @@ class ClientSession {
   std::optional<SlotRing> ring_;
   std::uint64_t doorbells_ = 0;
   DataSegments segments_{context_.limits};
-  std::uint64_t segment_bytes_ = 0;  // counted in context_
+  // Counted in context_.
+  std::uint64_t segment_bytes_counted_ = 0;
+  std::size_t segments_counted_ = 0;
   // Data segments of each slot's op, of its tensor and its output; 0: none.
   std::vector<std::array<std::uint32_t, 2>> slot_segments_;
 };

@@ -38,7 +38,9 @@ class DataSegments {
   // `is_kept`: it failed while it ran.
   void OpEnded(std::uint32_t number, bool is_kept);
 
-  // Bytes now mapped.
+  // Now mapped.
+  std::size_t count() const { return segments_.size(); }
+
   std::uint64_t bytes() const { return bytes_; }
 
  private:

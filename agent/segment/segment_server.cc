@@ -45,6 +45,10 @@ class Server final : public SegmentServer {
       : options_(std::move(options)), listener_(std::move(listener)) {
     context_.version = options_.version;
     context_.limits = {options_.segments_per_session_max, options_.segment_bytes_per_session_max};
+    context_.segments_max = options_.segments_max;
+    context_.largest_holder = [this] {
+      return LargestHolder([](const ClientSession& session) { return session.segments(); });
+    };
   }
 
   absl::Status Open() {
@@ -209,12 +213,25 @@ class Server final : public SegmentServer {
       AddSession(std::move(socket), now);
       return;
     }
-    ClientSession::TurnAway(
-        socket.get(),
-        options_.version,
-        {ErrorCode::kResourceExhausted,
-         absl::StrCat("this agent has ", sessions_.size(), " sessions, which is its limit"),
-         ""});
+    ClientSession::TurnAway(socket.get(),
+                            options_.version,
+                            {ErrorCode::kResourceExhausted,
+                             absl::StrCat("this agent has ",
+                                          sessions_.size(),
+                                          " sessions, which is its limit; ",
+                                          LargestHolder([](const ClientSession&) { return 1; })),
+                             ""});
+  }
+
+  // "process 4711 has 900", for an operator who looks for the one to end.
+  std::string LargestHolder(const std::function<std::size_t(const ClientSession&)>& count) const {
+    std::map<std::int64_t, std::size_t> counts;  // by process
+    for (const auto& [id, session] : sessions_) {
+      counts[session->pid()] += count(*session);
+    }
+    const auto largest =
+        std::ranges::max_element(counts, {}, [](const auto& e) { return e.second; });
+    return absl::StrCat("process ", largest->first, " has ", largest->second);
   }
 
   void AddSession(UniqueFd socket, TimePoint now) {

@@ -21,6 +21,8 @@ struct SegmentServerOptions {
   std::string socket_path = "/run/maypole/agent.sock";
   std::uint32_t sessions_max = 1024;
   std::uint32_t segments_per_session_max = 1024;
+  // Of all sessions: each is a mapping, and the kernel gives a process 65,530 by default.
+  std::uint32_t segments_max = 32768;
   std::uint64_t segment_bytes_per_session_max = std::uint64_t{64} << 30;
   std::string version;
 };

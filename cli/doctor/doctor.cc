@@ -27,7 +27,7 @@ std::vector<Finding> Examine(const DoctorFlags& flags) {
   return {CheckUcx(UcxInfo("-v"), UcxInfo("-d")),
           CheckRdma(rdma),
           CheckMemlock(MemlockLimit(), !rdma.empty()),
-          CheckOpenFiles(OpenFilesLimit(false), OpenFilesLimit(true)),
+          CheckOpenFiles(PermittedOpenFiles()),
           CheckMemfd(),
           CheckDevShm(),
           CheckHugePages(root),

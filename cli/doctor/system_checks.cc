@@ -67,11 +67,11 @@ Finding CheckMemlock(std::uint64_t limit, bool has_rdma) {
       "unlimited"};
 }
 
-Finding CheckOpenFiles(std::uint64_t soft, std::uint64_t hard) {
+Finding CheckOpenFiles(std::uint64_t permitted) {
   const std::string text =
-      absl::StrCat(soft == kUnlimited ? "unlimited" : absl::StrCat(soft),
-                   "; an agent needs about 30, and one per peer and per segment");
-  if (soft >= kEnoughFiles) {
+      absl::StrCat(permitted == kUnlimited ? "unlimited" : absl::StrCat(permitted),
+                   " permitted; an agent needs about 30, two per session and some per peer");
+  if (permitted >= kEnoughFiles) {
     return {Level::kOk, "open files", text, ""};
   }
   return {Level::kWarn,
@@ -80,7 +80,8 @@ Finding CheckOpenFiles(std::uint64_t soft, std::uint64_t hard) {
           absl::StrCat("LimitNOFILE=",
                        kEnoughFiles,
                        " in the agent's unit, or ulimit -n ",
-                       hard < kEnoughFiles ? "as root" : absl::StrCat(kEnoughFiles))};
+                       kEnoughFiles,
+                       " as root")};
 }
 
 Finding CheckDevShm() {
@@ -147,10 +148,10 @@ std::uint64_t MemlockLimit() {
   return limit.rlim_cur;
 }
 
-std::uint64_t OpenFilesLimit(bool hard) {
+std::uint64_t PermittedOpenFiles() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  return hard ? limit.rlim_max : limit.rlim_cur;
+  return limit.rlim_max;
 }
 
 int UsableCores() {

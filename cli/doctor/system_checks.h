@@ -17,7 +17,8 @@ Finding CheckMemfd();
 // Pinned memory: only RDMA needs it. Limits are in bytes; pass RLIM_INFINITY's value for
 // "unlimited".
 Finding CheckMemlock(std::uint64_t limit, bool has_rdma);
-Finding CheckOpenFiles(std::uint64_t soft, std::uint64_t hard);
+// `permitted`: the hard limit, which our daemons take.
+Finding CheckOpenFiles(std::uint64_t permitted);
 Finding CheckDevShm();
 Finding CheckHugePages(const std::string& root);
 Finding CheckCores(int usable);
@@ -25,7 +26,7 @@ Finding CheckGpu(const std::string& root);
 
 // The limits of this process, in bytes and files.
 std::uint64_t MemlockLimit();
-std::uint64_t OpenFilesLimit(bool hard);
+std::uint64_t PermittedOpenFiles();
 int UsableCores();
 
 // First line of a file without its newline; empty if there is none.

@@ -46,10 +46,9 @@ TEST(Doctor, AnUnlimitedOrUnneededMemlockIsFineAndAShortOneUnderRdmaFails) {
 }
 
 TEST(Doctor, FewOpenFilesAreAWarningWithTheRemedy) {
-  EXPECT_EQ(CheckOpenFiles(4096, 4096).level, Level::kOk);
-  EXPECT_EQ(CheckOpenFiles(RLIM_INFINITY, RLIM_INFINITY).level, Level::kOk);
-  EXPECT_THAT(CheckOpenFiles(1024, 1048576).remedy, HasSubstr("ulimit -n 4096"));
-  EXPECT_THAT(CheckOpenFiles(1024, 1024).remedy, HasSubstr("as root"));
+  EXPECT_EQ(CheckOpenFiles(4096).level, Level::kOk);
+  EXPECT_EQ(CheckOpenFiles(RLIM_INFINITY).level, Level::kOk);
+  EXPECT_THAT(CheckOpenFiles(1024).remedy, HasSubstr("ulimit -n 4096"));
 }
 
 TEST(Doctor, SealedMemfdsWorkWhereTheTestsRun) {

@@ -67,6 +67,25 @@ TEST(Memory, LimitsAreToldWithWhatWasAskedAndWhatIsAllowed) {
   EXPECT_EQ(maypole_alloc(session.get(), 1 << 20, &memory), MAYPOLE_OK);
 }
 
+TEST(Memory, OneSessionCannotTakeAllSegmentsWithoutBeingNamed) {
+  agent::SegmentServerOptions options;
+  options.segments_max = 3;
+  FakeAgent agent(FakeAgent::Hooks(), options);
+  SessionPtr greedy = Connect(agent.path());
+  for (int i = 0; i < 3; ++i) {
+    AllocateFloats(greedy, 1 << 20);
+  }
+  const SessionPtr other = Connect(agent.path());
+  void* memory = nullptr;
+  EXPECT_EQ(maypole_alloc(other.get(), 3 << 20, &memory), MAYPOLE_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(
+      maypole_last_error(),
+      AllOf(HasSubstr("3 segments"), HasSubstr("process " + std::to_string(getpid()) + " has 3")));
+  greedy.reset();
+  agent.Await<agent::ClientGone>(1);
+  EXPECT_EQ(maypole_alloc(other.get(), 3 << 20, &memory), MAYPOLE_OK) << maypole_last_error();
+}
+
 TEST(Memory, OfOpsThatWereRefusedIsGivenBackWhenItIsFreed) {
   FakeAgent::Hooks hooks;
   hooks.on_submission = [](FakeAgent& refusing, const agent::Submission& op) {
