@@ -13,7 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/parse.h"
-#include "daemon/open_files.h"
+#include "daemon/process_limits.h"
 #include "daemon/signals.h"
 #include "proto/control.h"
 #include "proto/text.h"
@@ -177,6 +177,14 @@ void Declare(daemon::Options& options, AgentOptions& agent) {
                 "freed scratch memory that is kept for the next op");
 }
 
+absl::Status Serve(AgentOptions options, daemon::StopSignals& stop) {
+  if (absl::Status status = daemon::TakeWhatIsPermitted(); !status.ok()) {
+    return status;
+  }
+  auto agent = Agent::Create(std::move(options));
+  return agent.ok() ? (*agent)->Run(stop) : agent.status();
+}
+
 int Main(int argc, char** argv) {
   ReclaimProcessFromUcx();
   KeepFreedMemory();
@@ -191,19 +199,13 @@ int Main(int argc, char** argv) {
   if (const auto code = options.ParseProcess(argc, argv)) {
     return *code;
   }
-  daemon::RaiseOpenFilesLimit();
   auto stop = daemon::StopSignals::Create();
   daemon::InitLog(daemon::LogLevelOf(log_level), "maypole-agent");
   if (!stop.ok()) {
     daemon::LogError(std::string(stop.status().message()));
     return 1;
   }
-  auto agent = Agent::Create(std::move(agent_options));
-  absl::Status status = agent.status();
-  if (status.ok()) {
-    status = (*agent)->Run(*stop);
-  }
-  if (!status.ok()) {
+  if (const absl::Status status = Serve(std::move(agent_options), *stop); !status.ok()) {
     daemon::LogError(std::string(status.message()));
     return 1;
   }

@@ -8,7 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/ports_file.h"
-#include "daemon/open_files.h"
+#include "daemon/process_limits.h"
 #include "daemon/signals.h"
 #include "daemon/version.h"
 #include "server/coordinator_service.h"
@@ -79,7 +79,9 @@ void Log(const LogLine& line) {
 }
 
 absl::Status Run(Settings settings) {
-  daemon::RaiseOpenFilesLimit();
+  if (absl::Status status = daemon::TakeWhatIsPermitted(); !status.ok()) {
+    return status;
+  }
   absl::StatusOr<daemon::StopSignals> signals = daemon::StopSignals::Create();
   if (!signals.ok()) {
     return signals.status();
