@@ -11,23 +11,7 @@ namespace {
 
 constexpr Duration kTickBusy = std::chrono::milliseconds(100);
 constexpr Duration kTickOld = std::chrono::seconds(1);  // while connections wait to be closed
-constexpr Duration kEarlyFrameLife = std::chrono::seconds(10);
-constexpr std::size_t kEarlyBytesMax = 16 << 20;
-constexpr std::size_t kTokensMax = 1024;
 constexpr std::size_t kLeftMax = 1024;
-
-bool Contains(const std::deque<JobToken>& tokens, JobToken token) {
-  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-}
-
-void Remember(JobToken token, std::deque<JobToken>& tokens) {
-  if (!Contains(tokens, token)) {
-    tokens.push_back(token);
-  }
-  if (tokens.size() > kTokensMax) {
-    tokens.pop_front();
-  }
-}
 
 }  // namespace
 
@@ -36,7 +20,8 @@ AgentCore::AgentCore(CoreOptions options, Memory& memory)
       memory_(memory),
       peers_(options_.window_bytes, options_.lease),
       plans_(options_.plan_steps_max),
-      prober_(peers_, memory_, actions_) {}
+      prober_(peers_, memory_, actions_),
+      early_(actions_) {}
 
 std::vector<Action> AgentCore::TakeActions() {
   return std::exchange(actions_, {});
@@ -190,26 +175,18 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   std::erase_if(local, [&](const auto& entry) {
     return std::find(self->ranks.begin(), self->ranks.end(), entry.first) == self->ranks.end();
   });
-  if (Contains(ended_, epoch.token)) {
+  if (ended_.Contains(epoch.token)) {
     SayEnded(epoch, self->ranks, local, now);
     return;
   }
   const bool is_complete = local.size() == self->ranks.size();
   const std::string reason = "a rank of node " + options_.node + " left while the job formed";
   const std::string culprits = "hosts=" + options_.host;
-  std::vector<EarlyFrame> early;
-  std::copy_if(early_.begin(), early_.end(), std::back_inserter(early), [&](const auto& frame) {
-    return frame.header.token == epoch.token.value();
-  });
-  std::erase_if(early_,
-                [&](const auto& frame) { return frame.header.token == epoch.token.value(); });
-  for (const EarlyFrame& frame : early) {
-    early_bytes_ -= frame.bytes();
-  }
+  const std::vector<EarlyFrame> early = early_.Take(epoch.token);
   if (local.empty()) {
     actions_.emplace_back(
         TellCoordinator{FailureReport{epoch.job, epoch.token, epoch.epoch, reason, culprits}});
-    Remember(epoch.token, ended_);
+    ended_.Add(epoch.token);
     for (const EarlyFrame& frame : early) {
       actions_.emplace_back(DropPayload{frame.arrival});
     }
@@ -231,13 +208,12 @@ void AgentCore::OnEpoch(EpochInfo epoch, TimePoint now) {
   }
   if (!is_complete) {
     job.OnFailedElsewhere({ErrorCode::kPeerLost, reason, culprits}, now);
-  } else if (Contains(unheard_, token)) {
+  } else if (early_.HasForgotten(token)) {
     job.OnFailedElsewhere(
         {ErrorCode::kResourceExhausted,
          "the epoch reached node " + options_.node +
              " too late: what other agents said of the job before was not kept (" +
-             SecondsText(kEarlyFrameLife) + ", " + std::to_string(kEarlyBytesMax >> 20) +
-             " MiB of all jobs)",
+             EarlyFrames::BoundsText() + ")",
          culprits},
         now);
   }
@@ -370,26 +346,11 @@ void AgentCore::OnFrame(const TransportEvent& event, TimePoint now) {
   if (event.header.payload_bytes == 0) {
     return;
   }
-  if (says_something && !Contains(ended_, token)) {
-    Park(event, now);
+  if (says_something && !ended_.Contains(token)) {
+    early_.Keep(event, now);
   } else {
     actions_.emplace_back(DropPayload{event.arrival});
   }
-}
-
-void AgentCore::Park(const TransportEvent& event, TimePoint now) {
-  const EarlyFrame frame{event.header, event.arrival, event.inline_payload, now + kEarlyFrameLife};
-  if (early_bytes_ + frame.bytes() > kEarlyBytesMax) {
-    Forget(frame);
-    return;
-  }
-  early_bytes_ += frame.bytes();
-  early_.push_back(frame);
-}
-
-void AgentCore::Forget(const EarlyFrame& frame) {
-  Remember(JobToken(frame.header.token), unheard_);
-  actions_.emplace_back(DropPayload{frame.arrival});
 }
 
 void AgentCore::OnWorkDone(WorkToken token, TimePoint now) {
@@ -459,11 +420,7 @@ void AgentCore::OnTick(TimePoint now) {
   }
   prober_.OnTick(now);
   peers_.CloseOld(now, actions_);
-  while (!early_.empty() && early_.front().expires <= now) {
-    Forget(early_.front());
-    early_bytes_ -= early_.front().bytes();
-    early_.pop_front();
-  }
+  early_.Expire(now);
   if (!link_up_ && now - link_down_since_ > options_.coordinator_patience) {
     RefuseWaiting("the agent of this node (" + options_.node +
                       ") cannot reach the coordinator: " + link_text_,
@@ -478,7 +435,7 @@ void AgentCore::Tidy(TimePoint now) {
     if (jobs_.at(token)->Finished()) {
       jobs_.erase(token);
       ++epochs_version_;
-      Remember(token, ended_);
+      ended_.Add(token);
     }
   }
   std::erase_if(sessions_, [&](const auto& entry) {

@@ -14,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "agent/engine/early_frames.h"
 #include "agent/engine/events.h"
 #include "agent/engine/job.h"
 #include "agent/engine/prober.h"
+#include "agent/engine/recent_tokens.h"
 
 namespace maypole::agent {
 
@@ -66,16 +68,6 @@ class AgentCore {
     Duration timeout{0};  // for the job to form; <= 0: none
   };
 
-  // What another agent says of a job whose epoch has not come.
-  struct EarlyFrame {
-    FrameHeader header;
-    ArrivalId arrival = 0;
-    std::span<const std::byte> body;
-    TimePoint expires{};
-
-    std::size_t bytes() const { return sizeof(*this) + body.size(); }
-  };
-
   void OnHello(const ClientHello& hello, TimePoint now);
   void OnGone(const ClientGone& gone, TimePoint now);
   void OnEpoch(EpochInfo epoch, TimePoint now);
@@ -90,9 +82,6 @@ class AgentCore {
   void RefuseWaiting(const std::string& text, TimePoint since);
   void OnFrame(const TransportEvent& event, TimePoint now);
   void OnTokenDone(std::uint64_t token, bool ok, TimePoint now);
-  void Park(const TransportEvent& event, TimePoint now);
-  // It was not kept: the job cannot go well if its epoch still comes.
-  void Forget(const EarlyFrame& frame);
   void LosePeer(PeerId peer, const std::string& text, TimePoint now);
   bool OpsLive() const;
   void Tidy(TimePoint now);
@@ -109,11 +98,9 @@ class AgentCore {
   std::uint64_t next_order_ = 1;
   std::map<SessionId, Session> sessions_;
   std::map<JobToken, std::unique_ptr<Job>> jobs_;
-  std::deque<JobToken> ended_;    // or never begun here; their late frames are dropped, not parked
-  std::deque<LeaveRank> left_;    // of formed jobs, newest last
-  std::deque<EarlyFrame> early_;  // oldest first
-  std::size_t early_bytes_ = 0;   // of them
-  std::deque<JobToken> unheard_;  // of which early frames were forgotten
+  RecentTokens ended_;          // or never begun here; their late frames are dropped, not kept
+  std::deque<LeaveRank> left_;  // of formed jobs, newest last
+  EarlyFrames early_;
   std::uint64_t epochs_version_ = 0;
   bool link_up_ = false;
   std::string link_text_ = "not attached yet";
