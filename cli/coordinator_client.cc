@@ -34,6 +34,10 @@ absl::StatusOr<v1::Status> FetchStatus(const CoordinatorCall& call) {
     context.set_deadline(deadline);
     called = stub->GetStatus(&context, {}, &status);
   }
+  if (called.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the status of the cluster at ", call.address, " does not fit: ", called.error_message()));
+  }
   if (!called.ok()) {
     return absl::UnavailableError(absl::StrCat("is maypole-coordinator running at ",
                                                call.address,

@@ -19,42 +19,62 @@ struct Unit {
 
 using Units = std::vector<Unit>;
 
-// The units that move from `from` to `to`, two members or twice the same.
-Units UnitsBetween(const Shape& shape, std::uint32_t from, std::uint32_t to) {
-  Units units;
-  for (const Part& part : shape.parts) {
-    if (part.ComesFrom(from) && part.GoesTo(to)) {
-      for (const ElementRange slice : SlicesOf(part.range, shape.slice_elements)) {
-        units.push_back({slice, part.is_sum()});
-      }
-    }
+// What a member sends to and receives from each member, itself among them.
+struct Traffic {
+  std::vector<Units> to;
+  std::vector<Units> from;
+};
+
+void Append(const Units& units, std::uint32_t end, std::vector<Units>& by_member) {
+  const bool is_all = end == kEverybody;
+  for (std::uint32_t i = is_all ? 0 : end; i < (is_all ? by_member.size() : end + 1); ++i) {
+    by_member[i].insert(by_member[i].end(), units.begin(), units.end());
   }
-  return units;
 }
 
-// One of each peer in turn, nearest successor first.
-void AppendSends(ScheduleBuilder& builder) {
+Traffic TrafficOf(const Shape& shape) {
+  Traffic traffic{.to = std::vector<Units>(shape.members),
+                  .from = std::vector<Units>(shape.members)};
+  const std::uint32_t self = shape.self.value();
+  for (const Part& part : shape.parts) {
+    if (!part.ComesFrom(self) && !part.GoesTo(self)) {
+      continue;
+    }
+    Units units;
+    for (const ElementRange slice : SlicesOf(part.range, shape.slice_elements)) {
+      units.push_back({slice, part.is_sum()});
+    }
+    if (part.ComesFrom(self)) {
+      Append(units, part.to, traffic.to);
+    }
+    if (part.GoesTo(self)) {
+      Append(units, part.from, traffic.from);
+    }
+  }
+  return traffic;
+}
+
+// One to each peer in turn, nearest successor first.
+void AppendSends(const std::vector<Units>& to, ScheduleBuilder& builder) {
   const Shape& shape = builder.shape();
-  std::vector<Units> by_distance;
   std::size_t rows = 0;
   for (std::uint32_t distance = 1; distance < shape.members; ++distance) {
-    by_distance.push_back(UnitsBetween(shape, shape.self.value(), builder.Next(distance).value()));
-    rows = std::max(rows, by_distance.back().size());
+    rows = std::max(rows, to[builder.Next(distance).value()].size());
   }
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::uint32_t distance = 1; distance < shape.members; ++distance) {
-      if (const Units& units = by_distance[distance - 1]; row < units.size()) {
-        builder.Send(Buffer::kInput, units[row].range, builder.Next(distance));
+      const Member peer = builder.Next(distance);
+      if (const Units& units = to[peer.value()]; row < units.size()) {
+        builder.Send(Buffer::kInput, units[row].range, peer);
       }
     }
   }
 }
 
-void AppendReceives(ScheduleBuilder& builder) {
-  const Shape& shape = builder.shape();
-  for (std::uint32_t distance = 1; distance < shape.members; ++distance) {
+void AppendReceives(const std::vector<Units>& from, ScheduleBuilder& builder) {
+  for (std::uint32_t distance = 1; distance < builder.shape().members; ++distance) {
     const Member peer = builder.Previous(distance);
-    for (const Unit& unit : UnitsBetween(shape, peer.value(), shape.self.value())) {
+    for (const Unit& unit : from[peer.value()]) {
       if (!unit.is_sum) {
         builder.Receive(unit.range, peer, Buffer::kResult);
       }
@@ -63,11 +83,9 @@ void AppendReceives(ScheduleBuilder& builder) {
 }
 
 // The sums that this member gets, and what it has to itself.
-void AppendOwn(ScheduleBuilder& builder) {
-  const Shape& shape = builder.shape();
-  const std::uint32_t self = shape.self.value();
-  for (const Unit& unit : UnitsBetween(shape, self, self)) {
-    if (unit.is_sum && shape.members > 1) {
+void AppendOwn(const Units& own, ScheduleBuilder& builder) {
+  for (const Unit& unit : own) {
+    if (unit.is_sum && builder.shape().members > 1) {
       builder.SumInOrder(unit.range);
     } else {
       builder.Copy(unit.range);
@@ -79,9 +97,10 @@ void AppendOwn(ScheduleBuilder& builder) {
 
 Schedule MakeExchange(const Shape& shape) {
   ScheduleBuilder builder(Algorithm::kDirect, shape);
-  AppendSends(builder);
-  AppendReceives(builder);
-  AppendOwn(builder);
+  const Traffic traffic = TrafficOf(shape);
+  AppendSends(traffic.to, builder);
+  AppendReceives(traffic.from, builder);
+  AppendOwn(traffic.to[shape.self.value()], builder);
   return builder.Take();
 }
 

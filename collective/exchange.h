@@ -2,11 +2,10 @@
 // it to those who get it.
 //
 // Pure: equal shapes give equal schedules.
-// Shapes:    a part from everybody is sent by all to the one who gets it, who sums in a fixed order;
-// a
-//            part from one member is sent by it to all who get it. Slices are independent of each
-//            other. Member i begins with its successor i+1, so that at any time every link in has
-//            about one sender.
+// Shapes:    a part from everybody is sent by all to the one who gets it, who sums in a fixed
+//            order; a part from one member is sent by it to all who get it. Slices are independent
+//            of each other. Member i begins with its successor i+1, so that at any time every link
+//            in has about one sender.
 // Cost:      one round. Reduce-scatter, all-gather and all-to-all: a member sends and receives
 //            (P-1)/P of the elements. Broadcast and reduce: the root sends or receives (P-1) N.
 // Numerics:  ((v0 + v1) + v2) + ... in the order of Shape::sum_order, whatever the element's place.

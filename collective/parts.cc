@@ -1,6 +1,7 @@
 #include "collective/parts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/check.h"
 
@@ -33,14 +34,17 @@ std::vector<Part> Blocks(const Layout& layout) {
   return parts;
 }
 
-std::vector<Part> Matrix(const Layout& layout) {
+// Rows from all ranks, of those `to` the ranks given, or of all ranks if `from` is among them.
+std::vector<Part> Matrix(const Layout& layout, const std::vector<std::uint32_t>& here) {
   const auto ranks = static_cast<std::uint32_t>(layout.placement->size());
   const ElementCount block = layout.elements / ranks;
   MAYPOLE_CHECK(block * ranks == layout.elements);
+  std::vector<std::uint32_t> all(ranks);
+  std::iota(all.begin(), all.end(), 0U);
   std::vector<Part> parts;
-  parts.reserve(std::size_t{ranks} * ranks);
-  for (std::uint32_t from = 0; from < ranks; ++from) {
-    for (std::uint32_t to = 0; to < ranks; ++to) {
+  for (const std::uint32_t from : all) {
+    const bool is_here = std::binary_search(here.begin(), here.end(), from);
+    for (const std::uint32_t to : is_here ? all : here) {
       const ElementCount begin = from * layout.elements + to * block;
       parts.push_back({.range = {begin, begin + block},
                        .from = from,
@@ -52,9 +56,7 @@ std::vector<Part> Matrix(const Layout& layout) {
   return parts;
 }
 
-}  // namespace
-
-std::vector<Part> PartsOf(const Layout& layout) {
+std::vector<Part> PartsOf(const Layout& layout, const std::vector<std::uint32_t>& here) {
   const ElementRange all = {0, layout.elements};
   if (layout.elements == 0) {
     return {};
@@ -64,7 +66,7 @@ std::vector<Part> PartsOf(const Layout& layout) {
     case Collective::kAllGather:
       return Blocks(layout);
     case Collective::kAllToAll:
-      return Matrix(layout);
+      return Matrix(layout, here);
     case Collective::kBroadcast:
       return {PartInPlace(all, layout.root, kEverybody)};
     case Collective::kReduce:
@@ -76,6 +78,24 @@ std::vector<Part> PartsOf(const Layout& layout) {
       break;
   }
   return {PartInPlace(all, kEverybody, kEverybody)};
+}
+
+}  // namespace
+
+std::vector<Part> PartsOf(const Layout& layout) {
+  std::vector<std::uint32_t> all(layout.placement == nullptr ? 0 : layout.placement->size());
+  std::iota(all.begin(), all.end(), 0U);
+  return PartsOf(layout, all);
+}
+
+std::vector<Part> PartsAt(Member member, const Layout& layout) {
+  std::vector<std::uint32_t> here;
+  for (std::uint32_t rank = 0; rank < layout.placement->size(); ++rank) {
+    if ((*layout.placement)[rank] == member.value()) {
+      here.push_back(rank);
+    }
+  }
+  return PartsOf(layout, here);
 }
 
 std::vector<Part> InMembers(std::span<const Part> parts, const Placement& placement) {

@@ -90,6 +90,10 @@ constexpr bool IsAvailable(Collective collective, Algorithm algorithm) {
 // add up to the elements, and equal blocks divide them.
 std::vector<Part> PartsOf(const Layout& layout);
 
+// Those that a member needs to know: of an all-to-all, whose parts are the square of the ranks, the
+// ones from or to its own; else all. The layout has a placement.
+std::vector<Part> PartsAt(Member member, const Layout& layout);
+
 // The same with members in place of ranks.
 std::vector<Part> InMembers(std::span<const Part> parts, const Placement& placement);
 

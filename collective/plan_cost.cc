@@ -7,6 +7,7 @@
 
 #include "collective/hierarchical.h"
 #include "collective/simulate.h"
+#include "collective/tuning.h"
 #include "common/check.h"
 
 namespace maypole::collective {
@@ -14,15 +15,7 @@ namespace {
 
 constexpr std::uint64_t kBucketsMax = 1'000'000;
 constexpr double kWorthSaying = 0.01;  // of the time that it shortens
-// Of equally fast ones the earlier in this list; naive is only there to be compared with.
-constexpr Algorithm kPreference[] = {Algorithm::kRing,
-                                     Algorithm::kHalvingDoubling,
-                                     Algorithm::kDoubleTree,
-                                     Algorithm::kHierarchical,
-                                     Algorithm::kTree,
-                                     Algorithm::kDirect};
-constexpr double kTie = 0.03;
-constexpr double kEndless = 1e30;  // bytes/s
+constexpr double kEndless = 1e30;      // bytes/s
 constexpr double kStepsMost = 5e6;
 constexpr std::uint32_t kWindow = 2;  // messages to one peer, as the agents have by default
 

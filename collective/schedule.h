@@ -96,6 +96,8 @@ struct Step {
   ElementRange range;               // the same range in source, target and frame; never empty
   std::array<StepIndex, 2> after = {kNoStep, kNoStep};  // smaller indices that must have completed first
   std::uint32_t ordinal = 0;        // number of earlier sends to (receives from) the same peer; set by the maker
+
+  friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct Schedule {

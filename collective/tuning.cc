@@ -12,14 +12,6 @@
 namespace maypole::collective {
 namespace {
 
-// In the order of preference among equals. Naive only costs.
-constexpr Algorithm kCandidates[] = {Algorithm::kRing,
-                                     Algorithm::kHalvingDoubling,
-                                     Algorithm::kDoubleTree,
-                                     Algorithm::kHierarchical,
-                                     Algorithm::kTree,
-                                     Algorithm::kDirect};
-
 // Larger slices need a rendezvous, whose cost the model does not know.
 constexpr std::uint64_t kSlices[] = {256 * 1024, 64 * 1024, 128 * 1024};
 
@@ -116,7 +108,7 @@ Option BestOf(const TuningInput& input,
 
 std::vector<Option> OptionsFor(const TuningInput& input, const TuningRow& row) {
   std::vector<Option> options;
-  for (const Algorithm algorithm : kCandidates) {
+  for (const Algorithm algorithm : kPreference) {
     if (IsModelled(input, row.collective, algorithm)) {
       Option option = BestOf(input, row.collective, algorithm, row.seconds_at);
       const Correction* measured = MeasuredIn(input.corrections, row, algorithm);

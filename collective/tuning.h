@@ -89,10 +89,16 @@ struct TuningInput {
   std::span<const Correction> corrections = {};
 };
 
-// Of algorithms whose predicted times differ by less, the one that stresses a network least wins:
-// ring, then halving-doubling, double tree, hierarchical, tree, direct (whose incast the model does
-// not know).
+// Of algorithms whose predicted times differ by less than kTie, the first of these wins: the one
+// that stresses a network least (the model does not know direct's incast). Naive is only there to
+// be compared with.
 inline constexpr double kTie = 0.03;
+inline constexpr Algorithm kPreference[] = {Algorithm::kRing,
+                                            Algorithm::kHalvingDoubling,
+                                            Algorithm::kDoubleTree,
+                                            Algorithm::kHierarchical,
+                                            Algorithm::kTree,
+                                            Algorithm::kDirect};
 // Of a row that is measured, algorithms are tried whose times, predicted or measured, are at most
 // so many times the best one measured.
 inline constexpr double kTryWithin = 1.5;

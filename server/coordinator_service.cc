@@ -223,7 +223,6 @@ class AttachReactor final
 
   Switchboard& switchboard_;
   grpc::CallbackServerContext& context_;
-  const ConnectionId connection_;
   v1::AgentMessage incoming_;  // with has_hello_: reading side only
   bool has_hello_ = false;
 
@@ -233,6 +232,8 @@ class AttachReactor final
   bool end_wanted_ = false;
   bool finished_ = false;
   grpc::Status end_status_;
+
+  const ConnectionId connection_;  // last: whoever finds it uses all of the above
 };
 
 void Switchboard::Carry(const Action& action) {

@@ -296,8 +296,10 @@ void Membership::On(const FailureReported& event) {
       job.RanksOf(*node).empty()) {
     return;
   }
-  Fail(job, event.text, event.culprits);
-  job.reason += " (reported by " + NodeText(*node) + ")";
+  if (job.state == JobState::kRunning) {
+    Fail(job, event.text, event.culprits);
+    job.reason += " (reported by " + NodeText(*node) + ")";
+  }
 }
 
 void Membership::Fail(Job& job, const std::string& text, const std::string& culprits) {

@@ -259,7 +259,7 @@ void Membership::On(const RowsMeasured& event) {
   if (!is_member || job.epoch.token != event.token || job.epoch.tuning.version != event.version) {
     return;
   }
-  std::optional<collective::MeasuredLinks> links = LinksOf(job);
+  std::optional<collective::MeasuredLinks> links;  // found when a row was told by all
   std::string why;
   for (const RowMeasured& told : event.rows) {
     if (told.row >= job.epoch.tuning.rows.size() || !std::isfinite(told.ratio) || told.ratio <= 0 ||
@@ -267,6 +267,9 @@ void Membership::On(const RowsMeasured& event) {
       continue;
     }
     const std::optional<RowMeasured> measured = Gather(job, *node, told);
+    if (measured && !links) {
+      links = LinksOf(job);
+    }
     if (measured && links) {
       const std::string news = Judge(job, *links, *measured);
       why += (why.empty() || news.empty() ? "" : ", ") + news;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "common/check.h"
+
 namespace maypole::server {
 namespace {
 
@@ -34,11 +36,19 @@ void ForEachMeeting(std::size_t count, const Visit& visit) {
 }  // namespace
 
 Survey::Id Survey::IdOf(const std::string& node) {
-  const auto [known, is_new] = ids_.emplace(node, static_cast<Id>(nodes_.size()));
-  if (is_new) {
-    nodes_.emplace_back().name = node;
+  const auto known = ids_.find(node);
+  if (known != ids_.end()) {
+    return known->second;
   }
-  return known->second;
+  if (forgotten_.empty()) {
+    forgotten_.push_back(static_cast<Id>(nodes_.size()));
+    nodes_.emplace_back();
+  }
+  const Id id = forgotten_.back();
+  forgotten_.pop_back();
+  nodes_[id].name = node;
+  ids_.emplace(node, id);
+  return id;
 }
 
 // By name.
@@ -75,10 +85,21 @@ void Survey::Remove(const std::string& node) {
 }
 
 void Survey::Forget(const std::string& node) {
-  const Id id = IdOf(node);
-  for (const Id other : std::exchange(nodes_[id].met, {})) {
+  const auto known = ids_.find(node);
+  if (known == ids_.end()) {
+    return;
+  }
+  const Id id = known->second;
+  MAYPOLE_CHECK(!nodes_[id].is_here && nodes_[id].probe == 0);
+  for (const Id other : nodes_[id].met) {
     nodes_[other].met.erase(id);
   }
+  for (const auto& [other, meeting] : nodes_[id].awaits) {
+    nodes_[other].awaits.erase(id);
+  }
+  nodes_[id] = {};
+  ids_.erase(known);
+  forgotten_.push_back(id);
   changed_ = true;
 }
 

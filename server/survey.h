@@ -44,7 +44,7 @@ class Survey {
   void Add(const std::string& node);
   // It cannot be asked any more; a probe of it is over.
   void Remove(const std::string& node);
-  // It is another process now: all its links are to be measured anew.
+  // It was removed for good: if it comes again, it is another process, and meets everybody anew.
   void Forget(const std::string& node);
   void ForgetAll();
   // Those of them that can be asked and have not met, at most kRoundsMax each, meet next.
@@ -101,7 +101,8 @@ class Survey {
 
   std::function<std::uint64_t()> random_;
   std::map<std::string, Id> ids_;
-  std::vector<Node> nodes_;  // all that ever were here
+  std::vector<Node> nodes_;    // here, or removed and not forgotten
+  std::vector<Id> forgotten_;  // to be used again
   std::size_t here_ = 0;
   std::set<Id> freed_;  // whose pairs have to be looked at
   std::multimap<TimePoint, Id> due_;

@@ -1,7 +1,7 @@
 // One attempt at the Attach stream: a gRPC call from its start to its end. Internal to this folder.
 //
 // Threads: Send and Cancel from any; the owner's callbacks come on gRPC's threads, one at a time,
-// OnStreamDone last.
+// on_done last.
 #pragma once
 
 #include <functional>

@@ -56,8 +56,7 @@ void AgentCore::OnClient(ClientEvent event, TimePoint now) {
                              {ErrorCode::kFailedPrecondition,
                               "the job has not formed yet: wait for maypole_connect",
                               {}},
-                             {},
-                             false});
+                             {}});
               return;
             }
             jobs_.at(*session->second.token)->Submit(std::move(submission), now);
@@ -459,7 +458,7 @@ void AgentCore::Schedule(TimePoint now) {
       sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.token; });
   // A tick that is due stays due, however many other events come first.
   if (Busy() || waits || !early_.empty()) {
-    next_tick_ = std::min(next_tick_, now + kTickBusy);
+    next_tick_ = std::min({next_tick_, now + kTickBusy, next_heartbeat_});
   } else if (!jobs_.empty()) {
     next_tick_ = std::min(next_tick_, next_heartbeat_);
   } else {

@@ -221,7 +221,6 @@ struct CompleteOp {
   std::uint32_t slot = 0;
   Outcome outcome;
   SharedResult result;  // for a shared result that is ok
-  bool started = true;  // false: refused, so nothing ever touched its memory
 };
 
 // Every later call of this session fails with `outcome`, and so does every wait for what is not

@@ -168,7 +168,7 @@ void Job::Submit(Submission submission, TimePoint now) {
   LocalRank& local = locals_[index];
   const auto refuse = [&](Outcome outcome) {
     context_.actions.emplace_back(
-        CompleteOp{submission.session, submission.slot, std::move(outcome), {}, false});
+        CompleteOp{submission.session, submission.slot, std::move(outcome), {}});
   };
   if (failure_) {
     refuse(*failure_);
@@ -202,7 +202,7 @@ void Job::Submit(Submission submission, TimePoint now) {
   op.local[index] = std::move(submission);
   if (op.failure) {
     context_.actions.emplace_back(
-        CompleteOp{op.local[index]->session, op.local[index]->slot, *op.failure, {}, false});
+        CompleteOp{op.local[index]->session, op.local[index]->slot, *op.failure, {}});
     Settle(key, now);
     return;
   }
@@ -403,7 +403,7 @@ void Job::CompleteLocals(Op& op, const Outcome& outcome, TimePoint now) {
     if (!op.local[i] || locals_[i].gone) {
       continue;
     }
-    CompleteOp done{op.local[i]->session, op.local[i]->slot, outcome, {}, op.execution != nullptr};
+    CompleteOp done{op.local[i]->session, op.local[i]->slot, outcome, {}};
     if (shared && outcome.ok() && op.local[i]->shared_result) {
       done.result = *shared;
       shared_results_[{done.session, done.slot}] = shared;

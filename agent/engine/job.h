@@ -192,7 +192,7 @@ class Job {
   void TryStart(const OpKey& key, TimePoint now);
   // Of those that take part, once the announces of all are here: the op is run as it says.
   static std::size_t FirstMember(const Op& op);
-  // Compares what an op took with its row's prediction; only where this member decides for all.
+  // Compares what an op took with its row's prediction.
   void Compare(const Op& op, TimePoint now);
   void TellRatios(TimePoint now);
   // Why the members cannot run what the first of them chose; the same on all of them.

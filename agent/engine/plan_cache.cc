@@ -46,17 +46,10 @@ std::shared_ptr<const Plan> PlanCache::Get(collective::Algorithm algorithm,
   collective::Shape made = shape;
   std::vector<collective::Part> parts;
   if (layout.placement != nullptr) {
-    parts = PartsOf(layout);
+    parts = PartsAt(shape.self, layout);
     made.parts = InMembers(parts, *layout.placement);
   }
   collective::Schedule schedule = collective::MakeSchedule(algorithm, made);
-  // An all-to-all has the square of the ranks in parts, most of them between others.
-  const auto is_here = [&](std::uint32_t rank) {
-    return rank == collective::kEverybody || (*layout.placement)[rank] == shape.self.value();
-  };
-  std::erase_if(parts, [&](const collective::Part& part) {
-    return !is_here(part.from) && !is_here(part.to);
-  });
   entries_.push_front({hash,
                        algorithm,
                        shape,

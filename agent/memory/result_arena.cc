@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "common/check.h"
@@ -35,7 +34,7 @@ std::optional<SharedResult> ResultArena::Allocate(std::uint64_t bytes) {
   const std::uint64_t taken = PagesOf(bytes);
   for (bool is_new = false;; is_new = true) {
     for (auto& [number, segment] : segments_) {
-      if (const auto offset = TakeHole(segment, taken)) {
+      if (const auto offset = segment.space.Take(taken)) {
         in_use_bytes_ += taken;
         return SharedResult{
             number, *offset, {MemoryKind::kHost, segment.mapping.data() + *offset, bytes}};
@@ -50,26 +49,9 @@ std::optional<SharedResult> ResultArena::Allocate(std::uint64_t bytes) {
 void ResultArena::Free(const SharedResult& result) {
   const auto found = segments_.find(result.segment);
   MAYPOLE_CHECK(found != segments_.end());
-  auto& holes = found->second.holes;
   const std::uint64_t bytes = PagesOf(result.view.bytes);
-  auto [hole, inserted] = holes.emplace(result.offset, bytes);
-  MAYPOLE_CHECK(inserted);
+  found->second.space.Give(result.offset, bytes);
   in_use_bytes_ -= bytes;
-  if (const auto next = std::next(hole); next != holes.end()) {
-    MAYPOLE_CHECK(hole->first + hole->second <= next->first);
-    if (hole->first + hole->second == next->first) {
-      hole->second += next->second;
-      holes.erase(next);
-    }
-  }
-  if (hole != holes.begin()) {
-    const auto previous = std::prev(hole);
-    MAYPOLE_CHECK(previous->first + previous->second <= hole->first);
-    if (previous->first + previous->second == hole->first) {
-      previous->second += hole->second;
-      holes.erase(hole);
-    }
-  }
   DropEmptySegments(1);
 }
 
@@ -82,26 +64,8 @@ int ResultArena::OpenSegment(std::uint32_t segment, std::uint64_t& bytes) const 
   return ::fcntl(found->second.fd.get(), F_DUPFD_CLOEXEC, 0);
 }
 
-bool ResultArena::IsEmpty(const Segment& segment) {
-  return segment.holes.size() == 1 && segment.holes.begin()->second == segment.mapping.size();
-}
-
-std::optional<std::uint64_t> ResultArena::TakeHole(Segment& segment, std::uint64_t bytes) {
-  for (auto hole = segment.holes.begin(); hole != segment.holes.end(); ++hole) {
-    const auto [offset, size] = *hole;
-    if (size >= bytes) {
-      segment.holes.erase(hole);
-      if (size > bytes) {
-        segment.holes.emplace(offset + bytes, size - bytes);
-      }
-      return offset;
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<ResultArena::Segment> ResultArena::MakeSegment(std::uint64_t bytes) const {
-  Segment segment;
+  Segment segment{.fd = {}, .mapping = {}, .space = FirstFit(bytes)};
   segment.fd.Reset(::memfd_create("maypole-result", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.fd.valid() || ::ftruncate(segment.fd.get(), static_cast<off_t>(bytes)) != 0) {
     return std::nullopt;
@@ -115,7 +79,6 @@ std::optional<ResultArena::Segment> ResultArena::MakeSegment(std::uint64_t bytes
   if (::fcntl(segment.fd.get(), F_ADD_SEALS, kSeals) != 0) {
     return std::nullopt;
   }
-  segment.holes.emplace(0, bytes);
   return segment;
 }
 
@@ -139,8 +102,9 @@ bool ResultArena::AddSegment(std::uint64_t bytes_min) {
 
 void ResultArena::DropEmptySegments(std::size_t kept) {
   for (auto it = segments_.begin(); it != segments_.end();) {
-    if (!IsEmpty(it->second) || kept > 0) {
-      kept -= IsEmpty(it->second) ? 1 : 0;
+    const bool is_unused = it->second.space.IsUnused();
+    if (!is_unused || kept > 0) {
+      kept -= is_unused ? 1 : 0;
       ++it;
     } else {
       total_bytes_ -= it->second.mapping.size();

@@ -3,8 +3,7 @@
 //
 // Threads: confined to one.
 // Trust: F_SEAL_FUTURE_WRITE after the agent's own mapping exists, so that whoever gets the
-// descriptor can neither write
-//   nor truncate what other ranks read (Linux 5.1).
+// descriptor can neither write nor truncate what other ranks read (Linux 5.1).
 #pragma once
 
 #include <cstddef>
@@ -14,6 +13,7 @@
 #include <optional>
 
 #include "agent/memory/memory.h"
+#include "common/first_fit.h"
 #include "common/mapped_region.h"
 #include "common/unique_fd.h"
 
@@ -43,15 +43,13 @@ class ResultArena {
   struct Segment {
     UniqueFd fd;
     MappedRegion mapping;
-    std::map<std::uint64_t, std::uint64_t> holes;  // offset -> bytes; neighbours are merged
+    FirstFit space;
   };
 
   // Segment numbers are never used twice, so that a client's old mapping is never taken for a new
   // segment.
   using Segments = std::map<std::uint32_t, Segment>;
 
-  static bool IsEmpty(const Segment& segment);
-  static std::optional<std::uint64_t> TakeHole(Segment& segment, std::uint64_t bytes);
   std::optional<Segment> MakeSegment(std::uint64_t bytes) const;
   bool AddSegment(std::uint64_t bytes_min);
   void DropEmptySegments(std::size_t kept);

@@ -1,7 +1,7 @@
 // The threads that sum. The loop's thread is one of them: it runs single pieces between polls of the transport (RunOne), so
 // that a rendezvous never waits for a whole tensor; helpers are woken only when a backlog has formed.
 //
-// Threads: Submit, RunOne, TakeDone and Backlog on the loop's thread only; helpers are internal.
+// Threads: Submit, RunOne, TakeDone and Pending on the loop's thread only; helpers are internal.
 #pragma once
 
 #include <cstdint>

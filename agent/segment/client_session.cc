@@ -300,7 +300,7 @@ void ClientSession::Complete(const CompleteOp& done) {
   }
   for (const std::uint32_t segment : std::exchange(slot_segments_[done.slot], {})) {
     if (segment != 0) {
-      segments_.OpEnded(segment, done.started && !done.outcome.ok());
+      segments_.OpEnded(segment);
       CountSegments();
     }
   }

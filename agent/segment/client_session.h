@@ -3,8 +3,7 @@
 //
 // Threads: confined to the loop's. Never blocks; a client that does not read is ended.
 // Life: hello -> answered -> ready -> gone. A session that was ready stays, without its socket,
-// until it is released, because its
-//       memory may be in use; the others vanish at once.
+// until it is released, because its memory may be in use; the others vanish at once.
 #pragma once
 
 #include <array>

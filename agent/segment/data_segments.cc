@@ -67,19 +67,18 @@ void DataSegments::OpBegan(std::uint32_t number) {
   ++segments_.at(number).ops;
 }
 
-void DataSegments::OpEnded(std::uint32_t number, bool is_kept) {
+void DataSegments::OpEnded(std::uint32_t number) {
   const auto segment = segments_.find(number);
   if (segment == segments_.end()) {
     return;
   }
   --segment->second.ops;
-  segment->second.is_kept = segment->second.is_kept || is_kept;
   UnmapIfUnused(segment);
 }
 
 void DataSegments::UnmapIfUnused(std::map<std::uint32_t, Segment>::iterator segment) {
   const Segment& state = segment->second;
-  if (state.is_removed && state.ops == 0 && !state.is_kept) {
+  if (state.is_removed && state.ops == 0) {
     bytes_ -= state.region.size();
     segments_.erase(segment);
   }

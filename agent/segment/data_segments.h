@@ -27,16 +27,15 @@ class DataSegments {
   // kResourceExhausted, naming what was asked and the limit.
   Outcome Add(std::uint64_t bytes, std::uint32_t& number, UniqueFd& fd);
   // The client wants no more of it. Unmapped at once if nothing uses it, else when its last op has
-  // ended. After an op that failed while it ran it stays until the session ends, because a transfer
-  // of that op may be under way still. Unknown numbers are ignored.
+  // ended. Unknown numbers are ignored.
   void Remove(std::uint32_t number);
 
   // Address null if the client has none of that number.
   BufferView Find(std::uint32_t number) const;
   // From its submission on.
   void OpBegan(std::uint32_t number);
-  // `is_kept`: it failed while it ran.
-  void OpEnded(std::uint32_t number, bool is_kept);
+  // Nothing of it reads or writes any more.
+  void OpEnded(std::uint32_t number);
 
   // Now mapped.
   std::size_t count() const { return segments_.size(); }
@@ -48,7 +47,6 @@ class DataSegments {
     MappedRegion region;
     std::uint32_t ops = 0;
     bool is_removed = false;
-    bool is_kept = false;  // an op on it failed while it ran
   };
 
   void UnmapIfUnused(std::map<std::uint32_t, Segment>::iterator segment);

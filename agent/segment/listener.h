@@ -19,8 +19,8 @@ class Listener {
   // Makes the parent directory (mode 0755) if it is missing. The socket has mode 0666: who may join
   // is decided per job, and a directory of narrower mode keeps others out. Errors: kAlreadyExists
   // if a living agent answers at the path; kInvalidArgument for a path that is too long;
-  //         kFailedPrecondition if something else is there, another program's socket among others;
-  //         kUnavailable with the kernel's reason, also if it does not tell who answers there.
+  // kFailedPrecondition if something else is there, another program's socket among others;
+  // kUnavailable with the kernel's reason, also if it does not tell who answers there.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(const std::string& path);
   // Removes the socket file if it is still the one that was made here.
   ~Listener();

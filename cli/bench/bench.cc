@@ -1,4 +1,4 @@
-// `maypole bench`: all-reduce times in the columns that users of nccl-tests know.
+// `maypole bench`: times of collectives in the columns that users of nccl-tests know.
 #include <unistd.h>
 
 #include <cstdint>

@@ -36,8 +36,8 @@ absl::StatusOr<Calibration> CalibrationFrom(const v1::Status& status) {
   }
   if (slowest == nullptr) {
     return absl::FailedPreconditionError(
-        "no link is measured there yet; links are measured between the nodes of a job while none "
-        "of its ops runs, and by maypole status --probe-links");
+        "no link is measured there yet; the links between attached agents are measured while "
+        "none of their ops runs, and by maypole status --probe-links");
   }
   return Calibration{
       .link = {.latency_seconds = Median(latencies),

@@ -12,8 +12,8 @@
 #include <memory>
 #include <mutex>
 
-#include "client/src/first_fit.h"
 #include "common/error_code.h"
+#include "common/first_fit.h"
 #include "common/mapped_region.h"
 
 namespace maypole::client::internal {

@@ -323,11 +323,7 @@ Outcome Session::Allocate(std::size_t bytes, void*& memory) {
   }
   const std::shared_lock in_use(lifetime_mutex_);
   std::byte* block = nullptr;
-  const std::size_t wanted = std::max<std::size_t>(bytes, 1);
-  Outcome allocated = heap_.Allocate(wanted, Fill::kZero, block);
-  if (allocated.code == ErrorCode::kResourceExhausted && staging_.DropIdle()) {
-    allocated = heap_.Allocate(wanted, Fill::kZero, block);
-  }
+  Outcome allocated = staging_.Allocate(std::max<std::size_t>(bytes, 1), Fill::kZero, block);
   memory = block;
   return allocated;
 }

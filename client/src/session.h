@@ -1,8 +1,9 @@
 // A rank's connection to its agent: the handshake, the memory, the ops, and how they end when the
 // agent, the job or this process's claim to the session does.
 //
-// Threads: any; `lifetime_mutex_` (shared for use, exclusive for Close) is taken first, then at
-// most one other lock. Nothing sleeps with a lock but Exchange, which is bounded by kReplyTimeout.
+// Threads: any. Locks are taken in this order: `lifetime_mutex_` (shared for use, exclusive for
+// Close), that of staging or of results, the heap's, the socket's. Nothing sleeps with a lock but
+// what talks to the agent, which is bounded by kReplyTimeout.
 // Fork: in a child every function returns kFailedPrecondition before it takes a lock or touches the
 // memory, which is not there.
 #pragma once

@@ -14,7 +14,7 @@ Outcome Staging::Take(std::size_t bytes, std::byte*& buffer) {
     idle_.erase(fit);
     return {};
   }
-  Outcome allocated = heap_.Allocate(bytes, Fill::kUndefined, buffer);
+  Outcome allocated = AllocateLocked(bytes, Fill::kUndefined, buffer);
   if (allocated.ok()) {
     taken_.emplace(buffer, bytes);
   }
@@ -32,13 +32,18 @@ void Staging::Give(std::byte* buffer) {
   }
 }
 
-bool Staging::DropIdle() {
+Outcome Staging::Allocate(std::size_t bytes, Fill fill, std::byte*& block) {
   const std::lock_guard lock(mutex_);
-  const bool had_any = !idle_.empty();
-  while (!idle_.empty()) {
+  return AllocateLocked(bytes, fill, block);
+}
+
+Outcome Staging::AllocateLocked(std::size_t bytes, Fill fill, std::byte*& block) {
+  Outcome allocated = heap_.Allocate(bytes, fill, block);
+  while (allocated.code == ErrorCode::kResourceExhausted && !idle_.empty()) {
     DropLargest();
+    allocated = heap_.Allocate(bytes, fill, block);
   }
-  return had_any;
+  return allocated;
 }
 
 void Staging::DropLargest() {

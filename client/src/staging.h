@@ -25,11 +25,13 @@ class Staging {
   // A buffer that Take gave and that nobody uses any more.
   void Give(std::byte* buffer);
 
-  // Gives all idle buffers back. False if there were none.
-  bool DropIdle();
+  // Memory of the heap; gives idle buffers back where it would not suffice otherwise.
+  Outcome Allocate(std::size_t bytes, Fill fill, std::byte*& block);
+
   std::size_t IdleBytes();
 
  private:
+  Outcome AllocateLocked(std::size_t bytes, Fill fill, std::byte*& block);
   void DropLargest();
 
   SegmentHeap& heap_;

@@ -133,8 +133,8 @@ class FakeAgent {
     server_->Complete(done);
   }
 
-  void Fail(const agent::Submission& op, Outcome outcome, bool started = true) {
-    server_->Complete({op.session, op.slot, std::move(outcome), {}, started});
+  void Fail(const agent::Submission& op, Outcome outcome) {
+    server_->Complete({op.session, op.slot, std::move(outcome), {}});
   }
 
   // What clients did so far. Waits until there are at least `count` of them; fewer after 10 s.

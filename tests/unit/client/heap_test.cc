@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/src/first_fit.h"
+#include "common/first_fit.h"
 #include "client/src/segment_heap.h"
 #include "client/src/staging.h"
 #include "common/unique_fd.h"
@@ -151,10 +151,20 @@ TEST_F(HeapTest, StagingReusesBuffersOfLikeSize) {
   staging.Give(second);
   ASSERT_TRUE(staging.Take(10, small).ok());
   EXPECT_NE(small, first);  // 2 MiB for 10 bytes would be waste
-  staging.Give(small);
-  EXPECT_TRUE(staging.DropIdle());
-  EXPECT_FALSE(staging.DropIdle());
-  EXPECT_EQ(live_.size(), 0u);
+}
+
+TEST_F(HeapTest, StagingGivesIdleBuffersBackForWhatWouldNotFitOtherwise) {
+  Staging staging(heap_);
+  segments_max_ = 1;
+  std::byte* buffer = nullptr;
+  ASSERT_TRUE(staging.Take(8 << 20, buffer).ok());
+  staging.Give(buffer);
+  ASSERT_TRUE(staging.Take(2 << 20, buffer).ok());  // too small for the idle one
+  EXPECT_EQ(staging.IdleBytes(), 0u);
+  staging.Give(buffer);
+  ASSERT_TRUE(staging.Allocate(16 << 20, Fill::kZero, buffer).ok());
+  std::byte* more = nullptr;
+  EXPECT_EQ(staging.Take(4 << 20, more).code, ErrorCode::kResourceExhausted);
 }
 
 TEST_F(HeapTest, StagingKeepsABoundedAmount) {

@@ -86,10 +86,10 @@ TEST(Memory, OneSessionCannotTakeAllSegmentsWithoutBeingNamed) {
   EXPECT_EQ(maypole_alloc(other.get(), 3 << 20, &memory), MAYPOLE_OK) << maypole_last_error();
 }
 
-TEST(Memory, OfOpsThatWereRefusedIsGivenBackWhenItIsFreed) {
+TEST(Memory, OfOpsThatFailedIsGivenBackWhenItIsFreed) {
   FakeAgent::Hooks hooks;
   hooks.on_submission = [](FakeAgent& refusing, const agent::Submission& op) {
-    refusing.Fail(op, {ErrorCode::kMismatch, "the ranks disagree", ""}, /*started=*/false);
+    refusing.Fail(op, {ErrorCode::kMismatch, "the ranks disagree", ""});
   };
   agent::SegmentServerOptions options;
   options.segments_per_session_max = 2;

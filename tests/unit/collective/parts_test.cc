@@ -50,6 +50,29 @@ TEST(Parts, OfMembersKeepTheBordersOfRanks) {
   EXPECT_EQ(parts[3].to, 1U);
 }
 
+TEST(Parts, ThatConcernAMemberMakeTheSameScheduleAsAll) {
+  for (const Collective collective : kMoves) {
+    const Layout layout = {
+        .collective = collective, .elements = 28, .peer = 5, .placement = Dealt(7, 3)};
+    for (std::uint32_t member = 0; member < 3; ++member) {
+      Shape all = {.members = 3, .self = Member(member), .elements = SpaceOf(layout)};
+      Shape its = all;
+      all.parts = InMembers(PartsOf(layout), *layout.placement);
+      its.parts = InMembers(PartsAt(Member(member), layout), *layout.placement);
+      EXPECT_TRUE(MakeSchedule(Algorithm::kDirect, its).steps ==
+                  MakeSchedule(Algorithm::kDirect, all).steps);
+    }
+  }
+}
+
+TEST(Parts, OfManyRanksThatConcernAMemberAreFew) {
+  constexpr std::uint32_t kRanks = 32768;
+  const Layout layout = {.collective = Collective::kAllToAll,
+                         .elements = kRanks,
+                         .placement = Dealt(kRanks, kRanks / 8)};
+  EXPECT_EQ(PartsAt(Member(7), layout).size(), 8U * kRanks + 8U * (kRanks - 8));
+}
+
 TEST(Parts, OfNoElementsAreNone) {
   for (const Collective collective : kMoves) {
     EXPECT_TRUE(PartsOf({.collective = collective, .peer = 1, .placement = OneEach(2)}).empty());

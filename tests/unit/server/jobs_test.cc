@@ -359,6 +359,8 @@ TEST(Jobs, AnAgentsReportFailsTheJobWithItsWords) {
   EXPECT_EQ(failures[0].text, "node a is silent");
   EXPECT_EQ(failures[0].culprits, "ranks=0,1;hosts=host-a");
   EXPECT_THAT(job.View().jobs.at(0).reason, HasSubstr("reported by node b"));
+  job.Do(FailureReported{job.a, "train", JobToken(1000), Epoch(1), "node b is silent", ""});
+  EXPECT_THAT(job.View().jobs.at(0).reason, Not(HasSubstr("reported by node a")));
 }
 
 TEST(Jobs, ReportsOfStrangersAndOfOtherRunsAreIgnored) {

@@ -152,7 +152,9 @@ TEST_F(SurveyTest, APairThatDoesNotAnswerIsLeftUntilOneComesAnew) {
   survey.Remove(Node(0));
   survey.Add(Node(0));
   EXPECT_THAT(survey.Begin(now), IsEmpty()) << "the same process, with a new stream";
+  survey.Remove(Node(0));
   survey.Forget(Node(0));
+  survey.Add("another");  // in its place
   EXPECT_THAT(survey.Begin(now), SizeIs(1));
 }
 

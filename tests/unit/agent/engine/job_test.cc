@@ -74,7 +74,6 @@ TEST_F(JobTest, AMismatchIsToldToAllLocalRanks) {
   ASSERT_THAT(done, SizeIs(2));
   EXPECT_EQ(done[0].outcome, done[1].outcome);
   EXPECT_THAT(done[0].outcome.text, HasSubstr("ranks 0, 1 have 8, ranks 2, 3 have 9"));
-  EXPECT_FALSE(done[0].started);
   EXPECT_FALSE(core_->Busy());
 }
 
@@ -90,11 +89,9 @@ TEST_F(JobTest, AMissedDeadlineNamesWhoHasNotSubmitted) {
   EXPECT_EQ(done[0].outcome.code, ErrorCode::kTimeout);
   EXPECT_THAT(done[0].outcome.text, HasSubstr("rank 1 on a (host host-a) has not submitted it"));
   EXPECT_EQ(done[0].outcome.culprits, "waiting_ranks=1;hosts=host-a");
-  EXPECT_FALSE(done[0].started);
   Submit(Op(kRank1, "x"));
   const auto later = Taken<CompleteOp>();
   EXPECT_EQ(later.at(0).outcome, done[0].outcome);
-  EXPECT_FALSE(later[0].started);
 }
 
 TEST_F(JobTest, AStalledOpIsReportedOnceByNameAndRank) {
@@ -253,7 +250,6 @@ TEST_F(JobTest, ASessionIsFailedOnlyAfterItsOpsAreRestored) {
   actions_ = actions;
   const auto done = Taken<CompleteOp>();
   ASSERT_THAT(done, SizeIs(2));
-  EXPECT_TRUE(done[0].started);
   actions_ = actions;
   EXPECT_THAT(Taken<FailSession>(), SizeIs(2));
 }

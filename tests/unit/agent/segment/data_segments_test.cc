@@ -93,22 +93,11 @@ TEST_F(DataSegmentsTest, StayMappedWhileAnOpRuns) {
   segments_.Remove(number);
   EXPECT_EQ(segments_.Find(number).address, nullptr);
   view.address[0] = std::byte{1};
-  segments_.OpEnded(number, false);
+  segments_.OpEnded(number);
   EXPECT_EQ(segments_.bytes(), 4096u);
   view.address[0] = std::byte{2};
-  segments_.OpEnded(number, false);
+  segments_.OpEnded(number);
   EXPECT_EQ(segments_.bytes(), 0u);
-}
-
-TEST_F(DataSegmentsTest, StayMappedAfterAFailedOp) {
-  const std::uint32_t number = Add(4096);
-  const BufferView view = segments_.Find(number);
-  segments_.OpBegan(number);
-  segments_.OpEnded(number, true);
-  segments_.Remove(number);
-  EXPECT_EQ(segments_.Find(number).address, nullptr);
-  view.address[0] = std::byte{1};
-  EXPECT_EQ(segments_.bytes(), 4096u);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-namespace maypole::client::internal {
+namespace maypole {
 
 class FirstFit {
  public:
@@ -16,7 +16,7 @@ class FirstFit {
 
   // The offset of `bytes` > 0 free bytes. Empty if no hole is large enough.
   std::optional<std::uint64_t> Take(std::uint64_t bytes);
-  // `offset` and `bytes` as they were taken.
+  // `offset` and `bytes` as they were taken; a bug of the caller's ends the process.
   void Give(std::uint64_t offset, std::uint64_t bytes);
 
   bool IsUnused() const { return holes_.size() == 1 && holes_.begin()->second == bytes_; }
@@ -26,4 +26,4 @@ class FirstFit {
   std::map<std::uint64_t, std::uint64_t> holes_;  // offset -> bytes
 };
 
-}  // namespace maypole::client::internal
+}  // namespace maypole

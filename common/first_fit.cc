@@ -1,8 +1,10 @@
-#include "client/src/first_fit.h"
+#include "common/first_fit.h"
 
 #include <iterator>
 
-namespace maypole::client::internal {
+#include "common/check.h"
+
+namespace maypole {
 
 FirstFit::FirstFit(std::uint64_t bytes) : bytes_(bytes), holes_{{0, bytes}} {}
 
@@ -23,12 +25,14 @@ std::optional<std::uint64_t> FirstFit::Take(std::uint64_t bytes) {
 
 void FirstFit::Give(std::uint64_t offset, std::uint64_t bytes) {
   auto next = holes_.lower_bound(offset);
+  MAYPOLE_CHECK(next == holes_.end() ? bytes <= bytes_ - offset : bytes <= next->first - offset);
   if (next != holes_.end() && offset + bytes == next->first) {
     bytes += next->second;
     next = holes_.erase(next);
   }
   if (next != holes_.begin()) {
     const auto before = std::prev(next);
+    MAYPOLE_CHECK(before->first + before->second <= offset);
     if (before->first + before->second == offset) {
       before->second += bytes;
       return;
@@ -37,4 +41,4 @@ void FirstFit::Give(std::uint64_t offset, std::uint64_t bytes) {
   holes_.emplace(offset, bytes);
 }
 
-}  // namespace maypole::client::internal
+}  // namespace maypole
