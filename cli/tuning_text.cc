@@ -95,6 +95,12 @@ std::string WhyText(const std::string& reason) {
   return source + reason.substr(others);
 }
 
+// Of a link, or of a level's links.
+template <typename Cost>
+std::string RateText(const Cost& cost) {
+  return absl::StrFormat("%.2f Gbit/s", cost.bytes_per_second() * 8e-9);
+}
+
 std::string Indented(const std::string& text) {
   std::istringstream lines(text);
   std::string indented;
@@ -115,7 +121,7 @@ std::string LinksText(const v1::Status& status) {
     const v1::LinkStatus& link = status.links(i);
     table.AddRow({absl::StrCat(link.node_a(), " - ", link.node_b()),
                   TimeCell(link.latency_seconds()),
-                  absl::StrFormat("%.2f Gbit/s", link.bytes_per_second() * 8e-9),
+                  RateText(link),
                   TimeCell(link.message_seconds()),
                   absl::StrCat(link.samples()),
                   absl::StrFormat("%.0f s ago", link.since_seconds())});
@@ -133,7 +139,11 @@ std::string TuningText(const v1::JobStatus& job) {
     absl::StrAppend(&text, "  levels:");
     for (const v1::Level& level : job.levels()) {
       absl::StrAppend(
-          &text, " groups of ", absl::StrJoin(level.groups(), ","), " by ", level.algorithm(), ";");
+          &text, " groups of ", absl::StrJoin(level.groups(), ","), " by ", level.algorithm());
+      if (level.bytes_per_second() > 0) {
+        absl::StrAppend(&text, " (", TimeCell(level.latency_seconds()), ", ", RateText(level), ")");
+      }
+      absl::StrAppend(&text, ";");
     }
     text.back() = '\n';
   }

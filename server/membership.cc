@@ -207,6 +207,7 @@ Snapshot Membership::TakeSnapshot(TimePoint now) const {
     JobView& view = snapshot.jobs.emplace_back();
     view.state = job.state;
     view.epoch = job.epoch;
+    view.level_costs = job.level_costs;
     view.reason = ReasonOf(job);
     view.since = now - job.since;
     for (const auto& [row, news] : job.news) {

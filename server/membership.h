@@ -81,7 +81,8 @@ struct JobView {
   JobState state = JobState::kForming;
   EpochInfo epoch;  // while forming: the members that have joined so far
   std::vector<Rank> missing_ranks;
-  std::vector<RowMeasured> measured;  // of epoch.tuning, in no order
+  std::vector<RowMeasured> measured;                // of epoch.tuning, in no order
+  std::vector<collective::LevelModel> level_costs;  // of epoch.levels, or empty
   std::string reason;
   Duration since{0};  // in this state
 };

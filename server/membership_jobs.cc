@@ -236,6 +236,9 @@ void Membership::Form(Job& job) {
   }
   Recall(job);
   job.epoch.tuning = TableFor(job, topology.links);
+  if (topology.links) {
+    job.level_costs = topology.links->levels;
+  }
   job.epoch.tuning.version = 1;
   job.state = JobState::kRunning;
   job.reason = "all " + std::to_string(job.epoch.world_size) + " ranks joined within " +

@@ -110,6 +110,7 @@ std::optional<collective::MeasuredLinks> Membership::LinksOf(const Job& job) con
 }
 
 void Membership::Retune(Job& job, collective::MeasuredLinks links, const std::string& why) {
+  job.level_costs = links.levels;
   collective::TuningTable table = TableFor(job, std::move(links));
   table.version = job.epoch.tuning.version + 1;
   Replace(job, std::move(table));

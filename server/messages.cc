@@ -266,6 +266,13 @@ void FillStatus(const Snapshot& snapshot, v1::Status& status) {
       out.add_missing_ranks(rank.value());
     }
     FillLevels(job.epoch.levels, out);
+    for (std::size_t i = 0; i < job.level_costs.size(); ++i) {
+      const collective::LinkModel& link = job.level_costs[i].link;
+      v1::Level& level = *out.mutable_levels(static_cast<int>(i));
+      level.set_latency_seconds(link.latency_seconds);
+      level.set_bytes_per_second(link.bytes_per_second);
+      level.set_message_seconds(link.message_seconds);
+    }
     FillTuning(job.epoch.tuning, *out.mutable_tuning());
     for (const RowMeasured& measured : job.measured) {
       v1::RowMeasured& row = *out.add_measured();

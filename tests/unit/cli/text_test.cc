@@ -137,6 +137,11 @@ TEST(StatusText, ShowsLinksLevelsAndTheTuningTable) {
   level.add_groups(3);
   level.add_groups(2);
   level.set_algorithm("ring");
+  v1::Level& across = *job.add_levels();
+  across.add_groups(2);
+  across.set_algorithm("direct");
+  across.set_latency_seconds(200e-6);
+  across.set_bytes_per_second(1.25e8);
   job.mutable_tuning()->set_version(4);
   AddRow(*job.mutable_tuning(), 0, 2048, "direct", 50e-6);
   AddRow(*job.mutable_tuning(), 2048, 4096, "direct", 60e-6);
@@ -149,7 +154,7 @@ TEST(StatusText, ShowsLinksLevelsAndTheTuningTable) {
   }
   const std::string text = StatusText(status);
   EXPECT_THAT(text, HasSubstr("a - b  30.0 us  1.00 Gbit/s  2.0 us       30       7 s ago"));
-  EXPECT_THAT(text, HasSubstr("levels: groups of 3,2 by ring\n"));
+  EXPECT_THAT(text, HasSubstr("levels: groups of 3,2 by ring; groups of 2 by direct (200.0 us, 1.00 Gbit/s)\n"));
   EXPECT_THAT(text, HasSubstr("tuning table 4:"));
   EXPECT_THAT(text,
               HasSubstr("all_reduce  0     4KiB   direct     256KiB  50.0 us at 0 to 60.0 us at "

@@ -104,6 +104,24 @@ TEST(Links, AJobWaitsForThemAndGetsATable) {
   EXPECT_EQ(RowAt(epochs[0].epoch.tuning, 64 << 20).algorithm, Algorithm::kRing);
 }
 
+TEST(Links, OfEachLevelAreReported) {
+  ProbingCluster cluster;
+  std::vector<ConnectionId> agents;
+  for (const char* node : {"a", "b", "c", "d"}) {
+    AgentAttached hello = cluster.Hello(node);
+    hello.labels = {{"rack", *node < 'c' ? "1" : "2"}};
+    agents.push_back(cluster.Attach(hello));
+  }
+  for (std::uint32_t rank = 0; rank < agents.size(); ++rank) {
+    cluster.Join(agents[rank], rank, 4);
+  }
+  cluster.AnswerProbes();
+  const JobView job = cluster.View().jobs.at(0);
+  ASSERT_THAT(job.epoch.levels, SizeIs(2));
+  ASSERT_THAT(job.level_costs, SizeIs(2));
+  EXPECT_DOUBLE_EQ(job.level_costs[0].link.latency_seconds, kLink.latency_seconds);
+}
+
 TEST(Links, AJobDoesNotWaitForLong) {
   ProbingCluster cluster;
   const ConnectionId a = cluster.Attach("a");
