@@ -217,7 +217,8 @@ class Job {
   std::string DescribeRanksWithHosts(const std::vector<Rank>& ranks) const;
   std::string HostsOf(const std::vector<Rank>& ranks) const;
   Member MemberOf(Rank rank) const;
-  void ReportStall(const OpKey& key, Op& op, TimePoint now);
+  // Of ops that wait for the same ranks, the oldest by name and the others as a number.
+  void ReportStalls(TimePoint now);
   void SendNews(const OpKey& key, Op& op);
   void CheckDeadline(const OpKey& key, Op& op, TimePoint now);
 

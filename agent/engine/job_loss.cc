@@ -181,6 +181,7 @@ void Job::FailDeparted(const OpKey& key, TimePoint now) {
 
 void Job::OnTick(TimePoint now) {
   TellRatios(now);
+  ReportStalls(now);
   std::size_t failed_ops = 0;
   for (const OpKey& key : KeysOf(ops_)) {
     Op& op = ops_.at(key);
@@ -203,9 +204,6 @@ void Job::OnTick(TimePoint now) {
                                     : std::min(kNewsAfter, (op.deadline - op.first_seen) / 2);
     if (!op.execution && now - op.first_seen >= news_after) {
       SendNews(key, op);
-    }
-    if (now - op.first_seen >= context_.options.stall_report_after) {
-      ReportStall(key, op, now);
     }
     CheckDeadline(key, op, now);
   }
@@ -234,15 +232,29 @@ void Job::SendNews(const OpKey& key, Op& op) {
   ToMembersOf(op, header, EncodeAnnounce(MakeAnnounce(op)));
 }
 
-void Job::ReportStall(const OpKey& key, Op& op, TimePoint now) {
-  if (std::exchange(op.stall_reported, true) || op.execution) {
-    return;
+void Job::ReportStalls(TimePoint now) {
+  std::map<std::vector<Rank>, std::vector<Ops::const_iterator>> stalls;  // by whom they wait for
+  for (auto entry = ops_.begin(); entry != ops_.end(); ++entry) {
+    Op& op = entry->second;
+    if (!op.failure && !op.execution && !op.stall_reported &&
+        now - op.first_seen >= context_.options.stall_report_after) {
+      op.stall_reported = true;
+      stalls[MissingRanks(op)].push_back(entry);
+    }
   }
-  context_.actions.emplace_back(LogLine{LogLine::Level::kWarning,
-                                        "job \"" + epoch_.job + "\": " + DescribeOp(key, op) +
-                                            " has waited for " + SecondsText(now - op.first_seen) +
-                                            " for " + DescribeRanksWithHosts(MissingRanks(op)) +
-                                            ", not submitted there yet"});
+  for (const auto& [missing, ops] : stalls) {
+    const auto& [key, oldest] =
+        **std::min_element(ops.begin(), ops.end(), [](const auto& a, const auto& b) {
+          return a->second.order < b->second.order;
+        });
+    const std::size_t others = ops.size() - 1;
+    context_.actions.emplace_back(
+        LogLine{LogLine::Level::kWarning,
+                "job \"" + epoch_.job + "\": " + DescribeOp(key, oldest) +
+                    (others == 0 ? "" : " (and " + std::to_string(others) + " more)") +
+                    " has waited for " + SecondsText(now - oldest.first_seen) + " for " +
+                    DescribeRanksWithHosts(missing) + ", not submitted there yet"});
+  }
 }
 
 void Job::CheckDeadline(const OpKey& key, Op& op, TimePoint now) {

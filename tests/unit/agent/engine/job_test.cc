@@ -107,6 +107,25 @@ TEST_F(JobTest, AStalledOpIsReportedOnceByNameAndRank) {
   EXPECT_THAT(lines[0].text, HasSubstr("rank 1 on a (host host-a) and ranks 2, 3 on b"));
 }
 
+TEST_F(JobTest, OpsThatStallTogetherForTheSameRanksAreOneReport) {
+  FormJob();
+  AnnounceFromB("only here");
+  Submit(Op(kRank0, "only here"));
+  for (const std::string name : {"z", "y", "x"}) {
+    SubmitBoth(name);
+  }
+  for (int i = 0; i < 80; ++i) {
+    Advance(milliseconds(100));
+    Arrive(FromB(FrameKind::kHeartbeat));
+  }
+  const auto lines = Taken<LogLine>();
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_THAT(lines[0].text,
+              HasSubstr("\"only here\" #0 has waited for 5.0 s for rank 1 on a (host host-a), "));
+  EXPECT_THAT(lines[1].text,
+              HasSubstr("\"z\" #0 (and 2 more) has waited for 5.0 s for ranks 2, 3"));
+}
+
 TEST_F(JobTest, NewsAboutAStalledOpFollowWhatIsSubmitted) {
   FormJob();
   AnnounceFromB("x");  // the op is known here before any local rank submits it
