@@ -49,8 +49,9 @@ struct Job {
   TimePoint since;  // in this state
   EpochInfo epoch;  // job and world_size always; the rest once it runs
   std::map<Rank, Seat> seats;
-  std::set<Rank> gave_up;    // while forming: ranks that waited in vain and have not come again
-  TimePoint complete_since;  // while forming: since when all ranks are here
+  std::set<Rank> gave_up;      // while forming: ranks that waited in vain and have not come again
+  bool wait_reported = false;  // while forming
+  TimePoint complete_since;    // while forming: since when all ranks are here
   std::map<std::uint32_t, RowNews> news;           // of epoch.tuning, by row
   std::map<std::uint32_t, std::uint32_t> changes;  // of the time that a row takes, once measured
   std::vector<collective::Correction> learned;

@@ -41,6 +41,7 @@ std::vector<Action> Membership::Tick(TimePoint now) {
     }
     // A complete one waits for its links only, and not for long.
     if (job->second.state == JobState::kForming && !job->second.is_complete()) {
+      ReportWait(job->second);
       ExpireJoins(job->second);
     }
     ForgetIfEnded(job++);

@@ -173,6 +173,8 @@ class Membership {
                                         const Job& job) const;
   bool RejoinUnclaimed(const RankJoins& event, const std::string& node);
   void Form(Job& job);
+  // Once, if it has been forming for long.
+  void ReportWait(Job& job);
   void ExpireJoins(Job& job);
   void Fail(Job& job, const std::string& text, const std::string& culprits);
   void Reconnect(const std::string& node);

@@ -12,6 +12,7 @@ namespace maypole::server {
 namespace {
 
 constexpr std::size_t kEndedRunsMax = 4096;
+constexpr Duration kWaitReportedAfter = std::chrono::seconds(10);
 
 // What is wrong with a join whatever the job; empty if nothing.
 std::optional<std::string> FaultOf(const RankJoins& event, std::uint32_t world_size_max) {
@@ -135,6 +136,14 @@ void Membership::Admit(const Join& join, const std::string& node) {
     if (!WaitsForLinks(job)) {
       Form(job);
     }
+  }
+}
+
+void Membership::ReportWait(Job& job) {
+  if (now_ - job.since >= kWaitReportedAfter && !std::exchange(job.wait_reported, true)) {
+    Log(LogLine::Level::kWarning,
+        JobText(job.epoch.job) + " has been forming for " + SecondsText(now_ - job.since) + ": " +
+            ReasonOf(job));
   }
 }
 

@@ -222,6 +222,24 @@ TEST(Jobs, JoinsOfAReplacedStreamAreDroppedToo) {
   EXPECT_EQ(RefusalOf(cluster, again, 0, 2), "");
 }
 
+TEST(Jobs, ALongWaitForRanksIsReportedOnceWithWhoIsMissing) {
+  Cluster cluster;
+  const ConnectionId a = cluster.Attach("a");
+  cluster.Join(a, 1, 3);
+  cluster.Pass(std::chrono::milliseconds(9'900));
+  EXPECT_EQ(cluster.CountOfLast<LogLine>(), 0u);
+  cluster.Join(a, 0, 3);
+  cluster.Pass(std::chrono::milliseconds(200));
+  ASSERT_EQ(cluster.CountOfLast<LogLine>(), 1u);
+  const auto& line = std::get<LogLine>(cluster.last.front());
+  EXPECT_EQ(line.level, LogLine::Level::kWarning);
+  EXPECT_EQ(
+      line.text,
+      "job \"train\" has been forming for 10 s: 2 of 3 ranks have joined; waiting for rank 2");
+  cluster.Pass(std::chrono::minutes(1));
+  EXPECT_EQ(cluster.CountOfLast<LogLine>(), 0u);
+}
+
 TEST(Jobs, ARankThatLeavesWhileFormingFreesItsPlace) {
   Cluster cluster;
   const ConnectionId a = cluster.Attach("a");
