@@ -51,7 +51,7 @@ absl::StatusOr<int> RunLocal(const LocalFlags& flags) {
   }
   return RunRanks(ranks,
                   {.grace_seconds = flags.grace_seconds},
-                  {*janitor, *stop, &(*cluster)->daemons()},
+                  {*janitor, *stop, (*cluster)->daemons(), (*cluster)->WhereToLook()},
                   PrefixedOutput());
 }
 
@@ -78,9 +78,10 @@ void AddLocalCommand(CLI::App& app, int& exit_code) {
       ->add_option("command", flags->command, "After --: the program of a rank and its arguments")
       ->required();
   command->footer(
-      "Every rank gets MAYPOLE_SOCKET MAYPOLE_JOB RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE\n"
-      "MASTER_ADDR MASTER_PORT. OMP_NUM_THREADS is left as it is: set it to 1 where ranks share "
-      "cores.\n"
+      "Every rank gets MAYPOLE_SOCKET MAYPOLE_JOB MAYPOLE_COORDINATOR RANK WORLD_SIZE LOCAL_RANK\n"
+      "LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT. OMP_NUM_THREADS is left as it is: set it to 1 "
+      "where ranks\nshare cores.\n"
+      "What the daemons warn of goes to standard error as [agent N] or [coordinator].\n"
       "Exit code: of the rank that failed first; 130 after Ctrl-C; 1 if a daemon died.\n"
       "Example: maypole local --nodes 4 --ranks-per-node 2 -- python3 train.py");
   command->callback([flags, &exit_code] {

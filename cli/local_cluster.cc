@@ -186,7 +186,7 @@ absl::Status LocalCluster::StartAgents(daemon::StopSignals& stop) {
     if (options_.reduce_threads) {
       argv.insert(argv.end(), {"--reduce-threads", std::to_string(*options_.reduce_threads)});
     }
-    absl::Status status = StartDaemon(absl::StrCat("agent of node ", node),
+    absl::Status status = StartDaemon(absl::StrCat("agent ", node),
                                       file_of(node),
                                       std::move(argv),
                                       network_ ? network_->node_namespace(node) : -1);
@@ -217,8 +217,7 @@ absl::StatusOr<int> LocalCluster::AwaitPort(std::size_t daemon,
       return port;
     }
     if (const std::optional<ExitStatus> ended = waited_for.process.Poll()) {
-      return absl::UnavailableError(absl::StrCat("the ",
-                                                 waited_for.name,
+      return absl::UnavailableError(absl::StrCat(waited_for.name,
                                                  " ended at start with ",
                                                  ended->ToString(),
                                                  "; its last lines:\n",
@@ -228,8 +227,7 @@ absl::StatusOr<int> LocalCluster::AwaitPort(std::size_t daemon,
       return absl::CancelledError("told to stop while the cluster was starting");
     }
     if (Clock::now() > deadline) {
-      return absl::DeadlineExceededError(absl::StrCat("the ",
-                                                      waited_for.name,
+      return absl::DeadlineExceededError(absl::StrCat(waited_for.name,
                                                       " is not ready after ",
                                                       kStartLimit.count(),
                                                       " s; its last lines:\n",
@@ -249,12 +247,24 @@ std::vector<std::string> LocalCluster::RankEnvironment(std::uint32_t rank) const
   const std::uint32_t node = rank / options_.ranks_per_node;
   return {absl::StrCat("MAYPOLE_SOCKET=", PathOf(absl::StrCat("node-", node, ".sock"))),
           "MAYPOLE_JOB=local",
+          absl::StrCat("MAYPOLE_COORDINATOR=", coordinator_address_),
           absl::StrCat("RANK=", rank),
           absl::StrCat("WORLD_SIZE=", world_size()),
           absl::StrCat("LOCAL_RANK=", rank % options_.ranks_per_node),
           absl::StrCat("LOCAL_WORLD_SIZE=", options_.ranks_per_node),
           absl::StrCat("MASTER_ADDR=", network_ ? VirtualNetwork::NodeAddress(0) : "127.0.0.1"),
           absl::StrCat("MASTER_PORT=", master_port_)};
+}
+
+std::string LocalCluster::WhereToLook() const {
+  // Nobody outside of the namespaces reaches a coordinator in them.
+  return absl::StrCat(network_ ? ""
+                               : absl::StrCat("`maypole status --coordinator ",
+                                              coordinator_address_,
+                                              "` shows what waits for whom; "),
+                      "the daemons' logs are in ",
+                      janitor_.folder(),
+                      " until this command ends");
 }
 
 int LocalCluster::NetNamespaceOf(std::uint32_t rank) const {

@@ -31,7 +31,7 @@ struct LocalClusterOptions {
 };
 
 struct Daemon {
-  std::string name;  // "coordinator", "agent of node 2"
+  std::string name;  // "coordinator", "agent 2"
   std::string log;   // path of what it prints
   ChildProcess process;
 };
@@ -53,6 +53,9 @@ class LocalCluster {
 
   // The variables by which a rank finds its agent and its peers; ranks fill node after node.
   std::vector<std::string> RankEnvironment(std::uint32_t rank) const;
+
+  // Where to look when ranks hang: a sentence for a person.
+  std::string WhereToLook() const;
 
   // The network namespace of a rank's node, or -1.
   int NetNamespaceOf(std::uint32_t rank) const;

@@ -17,6 +17,7 @@
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 
+#include "cli/daemon_logs.h"
 #include "cli/line_splitter.h"
 #include "common/time.h"
 
@@ -41,15 +42,14 @@ void Say(const std::string& text) {
   std::fprintf(stderr, "maypole: %s\n", text.c_str());
 }
 
-TimePoint After(double seconds) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+TimePoint After(double seconds, TimePoint now = std::chrono::steady_clock::now()) {
+  return now + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
 class RankRun {
  public:
   RankRun(const RankRunOptions& options, const RankRunParts& parts, const LineSink& sink)
-      : options_(options), parts_(parts), sink_(sink) {}
+      : options_(options), parts_(parts), sink_(sink), logs_(parts.daemons) {}
 
   // Ends those that run, which are some only if not all could be started.
   ~RankRun() {
@@ -74,6 +74,7 @@ class RankRun {
   void HandleStop();
   void HandleDaemons();
   void HandleRanks();
+  void HandleLogs();
   void HandleDeadline();
   void Forward(RankProcess& rank, Output& output);
   void NoteFailure(int code);
@@ -84,6 +85,9 @@ class RankRun {
   const LineSink& sink_;
   std::vector<RankProcess> ranks_;  // those that still run
   std::size_t rank_count_ = 0;
+  DaemonLogs logs_;
+  bool warned_ = false;
+  TimePoint look_at_ = kNever;  // when to say where to look
   std::set<pid_t> daemons_reported_;
   std::optional<int> code_;    // of the first failure
   std::string first_failure_;  // its rank and end; empty if we were told to stop before
@@ -131,6 +135,7 @@ int RankRun::Run() {
     HandleStop();
     HandleDaemons();
     HandleRanks();
+    HandleLogs();
     HandleDeadline();
   }
   // What the others said of it since may be long.
@@ -141,23 +146,21 @@ int RankRun::Run() {
 }
 
 void RankRun::Wait() {
-  std::vector<pollfd> waits = {{parts_.stop.fd(), POLLIN, 0}};
+  std::vector<pollfd> waits = {{parts_.stop.fd(), POLLIN, 0}, {logs_.fd(), POLLIN, 0}};
   for (const RankProcess& rank : ranks_) {
     waits.push_back({rank.process.pidfd(), POLLIN, 0});
     for (const Output& output : rank.outputs) {
       waits.push_back({output.pipe.get(), POLLIN, 0});  // poll skips -1
     }
   }
-  if (parts_.daemons != nullptr) {
-    for (const Daemon& daemon : *parts_.daemons) {
-      if (!daemons_reported_.contains(daemon.process.pid())) {
-        waits.push_back({daemon.process.pidfd(), POLLIN, 0});
-      }
+  for (const Daemon& daemon : parts_.daemons) {
+    if (!daemons_reported_.contains(daemon.process.pid())) {
+      waits.push_back({daemon.process.pidfd(), POLLIN, 0});
     }
   }
   int limit = -1;
-  if (deadline_ != kNever) {
-    const auto left = deadline_ - std::chrono::steady_clock::now();
+  if (const TimePoint next = std::min(deadline_, look_at_); next != kNever) {
+    const auto left = next - std::chrono::steady_clock::now();
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     limit = static_cast<int>(std::max<std::int64_t>(0, milliseconds));
   }
@@ -175,15 +178,11 @@ void RankRun::HandleStop() {
 }
 
 void RankRun::HandleDaemons() {
-  if (parts_.daemons == nullptr) {
-    return;
-  }
-  for (Daemon& daemon : *parts_.daemons) {
+  for (Daemon& daemon : parts_.daemons) {
     const std::optional<ExitStatus> ended = daemon.process.Poll();
     if (ended && daemons_reported_.insert(daemon.process.pid()).second) {
       daemon_died_ = true;
-      Say(absl::StrCat("the ",
-                       daemon.name,
+      Say(absl::StrCat(daemon.name,
                        " died with ",
                        ended->ToString(),
                        "; its last lines:\n",
@@ -236,6 +235,19 @@ void RankRun::HandleRanks() {
   }
   // Not by polling again: a rank that has ended since would go unread and unreported.
   std::erase_if(ranks_, [](const RankProcess& rank) { return rank.ended; });
+}
+
+void RankRun::HandleLogs() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (logs_.Forward(now) && !std::exchange(warned_, true) && !parts_.where_to_look.empty()) {
+    look_at_ = After(options_.look_seconds, now);
+  }
+  if (now >= look_at_) {
+    look_at_ = kNever;
+    if (!code_) {
+      Say(parts_.where_to_look);
+    }
+  }
 }
 
 void RankRun::NoteFailure(int code) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,17 +28,20 @@ struct RankRunOptions {
   double grace_seconds = 10;
   // Between the request to end (SIGTERM) and SIGKILL.
   double kill_seconds = 5;
+  // Between the first warning of a daemon and where to look: a warning of a failure needs no look.
+  double look_seconds = 1;
 };
 
 struct RankRunParts {
   const Janitor& janitor;
   daemon::StopSignals& stop;
-  std::vector<Daemon>* daemons = nullptr;  // watched meanwhile; may be null
+  std::span<Daemon> daemons;  // watched meanwhile
+  std::string where_to_look;  // said once, if one of them warns and no rank fails
 };
 
-// Starts `ranks` (their output goes to `sink`) and returns when all have ended: 0, or the code of
-// the rank that failed first, which is named last of all on standard error; 1 if only a daemon
-// died; 128 + signal if we were told to stop.
+// Starts `ranks` (their output goes to `sink`, the daemons' warnings to standard error) and returns
+// when all have ended: 0, or the code of the rank that failed first, which is named last of all on
+// standard error; 1 if only a daemon died; 128 + signal if we were told to stop.
 absl::StatusOr<int> RunRanks(const std::vector<ChildOptions>& ranks,
                              const RankRunOptions& options,
                              const RankRunParts& parts,

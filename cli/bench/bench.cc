@@ -190,12 +190,13 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   }
   PrintHeader(flags, made.plan, *place);
   std::vector<BenchRow> rows;
-  std::vector<Daemon>* daemons = place->cluster ? &place->cluster->daemons() : nullptr;
-  const absl::StatusOr<int> code =
-      RunRanks(place->ranks,
-               {},
-               {*janitor, *stop, daemons},
-               RowSink(flags, made.plan.collective, place->bits_per_second, rows));
+  RankRunParts parts{*janitor, *stop, {}, {}};
+  if (place->cluster) {
+    parts.daemons = place->cluster->daemons();
+    parts.where_to_look = place->cluster->WhereToLook();
+  }
+  const absl::StatusOr<int> code = RunRanks(
+      place->ranks, {}, parts, RowSink(flags, made.plan.collective, place->bits_per_second, rows));
   if (flags.as_json) {
     std::fputs(ToJson(rows, place->congestion_control).c_str(), stdout);
   }

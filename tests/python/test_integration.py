@@ -1,13 +1,15 @@
 """Real ranks, agents and coordinator on loopback; what a rank does stands in ranks/."""
 
+import os
 import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 
 @pytest.mark.parametrize("nodes, ranks_per_node", [(1, 1), (1, 2), (3, 1), (5, 1), (4, 2)])
@@ -87,9 +89,29 @@ def test_ctrl_c_ends_everything(cluster):
     assert time.monotonic() - start < 8
 
 
+def test_a_hang_is_told_while_it_lasts_with_where_to_look(cluster, monkeypatch, tmp_path):
+    monkeypatch.setenv("MAYPOLE_STALL_REPORT_AFTER", "100ms")
+    run = cluster("hung.py", str(tmp_path / "go on"), nodes=2, ranks_per_node=1)
+    seen = ""
+    for line in run.process.stdout:
+        seen += line
+        if "until this command ends" in line:
+            break
+    assert re.search(r'^\[agent \d\] warning: .*"awaited" #0 has waited for .* for rank 1 on node-1 ', seen, re.MULTILINE), seen
+    address, folder = re.search(r"--coordinator (\S+)` shows .* logs are in (\S+)", seen).groups()
+    status = [BUILD / "bin" / "maypole", "status"]
+    shown = subprocess.run(status, env={**os.environ, "MAYPOLE_COORDINATOR": address}, capture_output=True, text=True, timeout=30)
+    assert shown.returncode == 0 and "node-1" in shown.stdout, shown
+    assert any('"awaited" #0 has waited' in log.read_text() for log in Path(folder).glob("node-*.log"))
+    (tmp_path / "go on").touch()
+    output, code = run.finish(30)
+    assert code == 0 and output.count("all right") == 2, output
+    assert "until this command ends" not in output
+
+
 def test_no_agent_is_told_with_the_socket(cluster, tmp_path):
     code = "import maypole; maypole.connect(socket='{}', rank=0, world_size=1)".format(tmp_path / "none.sock")
-    from conftest import BUILD, PACKAGE
+    from conftest import PACKAGE
 
     done = subprocess.run(
         ["/usr/bin/python3", "-c", code],

@@ -85,6 +85,7 @@ TEST_F(LocalClusterTest, RanksFillNodeAfterNodeAndFindTheirAgent) {
   EXPECT_THAT(environment, Contains("WORLD_SIZE=6"));
   EXPECT_THAT(environment, Contains("LOCAL_RANK=1"));
   EXPECT_THAT(environment, Contains("LOCAL_WORLD_SIZE=3"));
+  EXPECT_THAT(environment, Contains("MAYPOLE_COORDINATOR=127.0.0.1:7001"));
   EXPECT_THAT(environment, Contains("MAYPOLE_SOCKET=" + janitor_->folder() + "/node-1.sock"));
   EXPECT_EQ((*cluster)->NetNamespaceOf(4), -1);
 }
@@ -107,8 +108,7 @@ TEST_F(LocalClusterTest, ItsEndIsTheEndOfItsDaemons) {
 TEST_F(LocalClusterTest, AnAgentThatEndsAtStartIsReportedWithWhatItSaid) {
   Install("maypole-agent", kDyingDaemon);
   const absl::Status status = Start().status();
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("agent of node 0 ended at start with exit code 3"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("agent 0 ended at start with exit code 3"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("no such interface"));
 }
 

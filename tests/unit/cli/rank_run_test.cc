@@ -21,6 +21,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr double kLongSeconds = 600;
 
@@ -37,7 +40,7 @@ class RankRunTest : public ::testing::Test {
     const auto sink = [this](std::uint32_t rank, Stream stream, std::string_view line) {
       (stream == Stream::kOut ? out_ : err_)[rank].emplace_back(line);
     };
-    return RunRanks(ranks, {grace_seconds, kill_seconds_}, {*janitor_, *stop_, nullptr}, sink)
+    return RunRanks(ranks, {grace_seconds, kill_seconds_}, {*janitor_, *stop_, {}, {}}, sink)
         .value();
   }
 
@@ -93,13 +96,56 @@ TEST_F(RankRunTest, ADaemonThatDiesIsAFailureOnlyIfNoRankFails) {
   std::vector<Daemon> daemons;
   ChildOptions dying;
   dying.argv = {"sh", "-c", "exit 9"};
-  daemons.push_back({"agent of node 0", "/nonexistent", ChildProcess::Start(dying).value()});
+  daemons.push_back({"agent 0", "/nonexistent", ChildProcess::Start(dying).value()});
   ChildOptions rank;
   rank.argv = {"sh", "-c", "sleep 0.2"};
   const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
-  EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 1);
+  EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, daemons, {}}, sink).value(), 1);
   rank.argv = {"sh", "-c", "exit 4"};
-  EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, &daemons}, sink).value(), 4);
+  EXPECT_EQ(RunRanks({rank}, {}, {*janitor_, *stop_, daemons, {}}, sink).value(), 4);
+}
+
+TEST_F(RankRunTest, WhatADaemonWarnsOfIsShownAndOnceWhereToLook) {
+  const std::string log = janitor_->folder() + "/agent.log";
+  const auto warn = [&](const std::string& text) {
+    return "echo TIME warning maypole-agent: " + text + " >>" + log + "; ";
+  };
+  std::ofstream(log).flush();
+  ChildOptions child;
+  child.argv = {"sh", "-c", warn("late") + "exec sleep 1000"};
+  std::vector<Daemon> daemons;
+  daemons.push_back({"agent 0", log, ChildProcess::Start(child).value()});
+  child.argv = {"sh", "-c", "while [ ! -s " + log + " ]; do sleep 0.01; done; " + warn("later")};
+  const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(RunRanks({child}, {.look_seconds = 0}, {*janitor_, *stop_, daemons, "look there"}, sink)
+                .value(),
+            0);
+  const std::string shown = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(shown, StartsWith("[agent 0] warning: late\n"));
+  EXPECT_THAT(shown, HasSubstr("[agent 0] warning: later\n"));
+  const std::size_t where = shown.find("maypole: look there\n");
+  EXPECT_NE(where, std::string::npos) << shown;
+  EXPECT_EQ(where, shown.rfind("maypole: look there\n")) << shown;
+}
+
+TEST_F(RankRunTest, WhereToLookIsNotSaidIfARankFailsSoon) {
+  std::vector<Daemon> daemons;
+  ChildOptions child;
+  child.argv = {"sleep", "1000"};
+  const std::string log = janitor_->folder() + "/agent.log";
+  std::ofstream(log) << "TIME warning maypole-agent: rank 0 was lost\n";
+  daemons.push_back({"agent 0", log, ChildProcess::Start(child).value()});
+  child.argv = {"sh", "-c", "exit 3"};
+  const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(
+      RunRanks({child}, {.look_seconds = kLongSeconds}, {*janitor_, *stop_, daemons, "look"}, sink)
+          .value(),
+      3);
+  const std::string shown = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(shown, HasSubstr("[agent 0] warning: rank 0 was lost\n"));
+  EXPECT_THAT(shown, Not(HasSubstr("look")));
 }
 
 // Runs `body` as the first process of a new namespace, in which it may choose the number of the
@@ -136,7 +182,7 @@ TEST(RankRun, ForgetsTheRanksOfAFailedStartAsTheirNumbersMayBeAnybodys) {
     const std::string last_pid = "/proc/sys/kernel/ns_last_pid";
     pid_t before = 0;
     std::ifstream(last_pid) >> before;
-    if (RunRanks({good, bad}, {}, {*janitor, *stop, nullptr}, sink).ok()) {
+    if (RunRanks({good, bad}, {}, {*janitor, *stop, {}, {}}, sink).ok()) {
       return 1;
     }
     std::ofstream(last_pid) << before;
@@ -159,7 +205,7 @@ TEST_F(RankRunTest, AProgramThatIsNotThereIsAnErrorAndEndsTheRanksThatRun) {
   ChildOptions bad;
   bad.argv = {"/nonexistent/program"};
   const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
-  EXPECT_FALSE(RunRanks({good, bad}, {}, {*janitor_, *stop_, nullptr}, sink).ok());
+  EXPECT_FALSE(RunRanks({good, bad}, {}, {*janitor_, *stop_, {}, {}}, sink).ok());
 }
 
 }  // namespace
