@@ -126,10 +126,7 @@ absl::Status Agent::OpenHttp() {
        .port = options_.http_port,
        .listen_option = "--http-listen",
        .metrics = {MakeAgentCollector(stats_, daemon::Version())},
-       .health =
-           [] {
-             return daemon::HttpAnswer{true, "alive"};
-           },
+       .health = [this] { return watch_.Health(Now()); },
        .readiness =
            [this] {
              return attached_
@@ -166,6 +163,7 @@ absl::Status Agent::Run(daemon::StopSignals& stop) {
 
 bool Agent::TakeEvents() {
   const TimePoint now = Now();
+  watch_.BeginRound(now);
   bool progressed = segments_->Poll(client_events_);
   for (ClientEvent& event : client_events_) {
     core_->OnClient(std::move(event), now);
@@ -378,6 +376,7 @@ bool Agent::Sleep(daemon::StopSignals& stop) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wake - Now()).count();
       timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 60'000));
     }
+    watch_.Rest();
     epoll_event events[8];
     const int ready = ::epoll_wait(epoll_.get(), events, 8, timeout_ms);
     for (int i = 0; i < ready; ++i) {

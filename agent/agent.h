@@ -29,6 +29,7 @@
 #include "agent/transport/transport.h"
 #include "common/unique_fd.h"
 #include "daemon/http_endpoint.h"
+#include "daemon/loop_watch.h"
 #include "daemon/signals.h"
 
 namespace maypole::agent {
@@ -73,6 +74,7 @@ class Agent {
   std::uint64_t incarnation_ = 0;
   std::shared_ptr<AgentStats> stats_ = std::make_shared<AgentStats>();
   std::atomic<bool> attached_ = false;
+  daemon::LoopWatch watch_{"the agent's loop"};
   HostMemory memory_;
   std::unique_ptr<AgentCore> core_;
   std::unique_ptr<SegmentServer> segments_;

@@ -16,6 +16,7 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include "absl/status/status.h"
+#include "daemon/loop_watch.h"
 #include "proto/control.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/messages.h"
@@ -325,6 +326,8 @@ class GrpcCoordinatorServer final : public CoordinatorServer {
 
   std::uint16_t port() const override { return port_; }
 
+  daemon::HttpAnswer Health(TimePoint now) const override { return watch_.Health(now); }
+
   Snapshot TakeSnapshot() const override { return switchboard_.TakeSnapshot(); }
 
   void Shutdown() override {
@@ -368,6 +371,7 @@ class GrpcCoordinatorServer final : public CoordinatorServer {
     std::unique_lock lock(mutex_);
     while (!stop_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
       lock.unlock();
+      watch_.BeginRound(Now());
       switchboard_.Tick();
       lock.lock();
     }
@@ -379,6 +383,7 @@ class GrpcCoordinatorServer final : public CoordinatorServer {
   std::unique_ptr<grpc::Server> server_;
   std::uint16_t port_ = 0;
 
+  daemon::LoopWatch watch_{"the coordinator's clock"};
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

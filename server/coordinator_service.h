@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "daemon/http_endpoint.h"
 #include "server/membership.h"
 
 namespace maypole::server {
@@ -31,6 +32,8 @@ class CoordinatorServer {
 
   virtual std::uint16_t port() const = 0;
   virtual Snapshot TakeSnapshot() const = 0;
+  // Not ok if membership has seen no time pass for long. Never waits.
+  virtual daemon::HttpAnswer Health(TimePoint now) const = 0;
 
   // Health says NOT_SERVING, all streams end, the port is closed. The agents go on and attach to
   // whoever comes next. The destructor does the same.

@@ -1,4 +1,5 @@
 // maypole-coordinator: options, the gRPC port, the HTTP port, and a wait for SIGTERM.
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
@@ -94,12 +95,12 @@ absl::Status Run(Settings settings) {
   if (!server.ok()) {
     return server.status();
   }
-  auto http =
-      daemon::HttpEndpoint::Create({.listen = settings.coordinator.listen,
-                                    .port = settings.http_port,
-                                    .metrics = {MakeCoordinatorCollector(daemon::Version(), [&] {
-                                      return (*server)->TakeSnapshot();
-                                    })}});
+  auto http = daemon::HttpEndpoint::Create(
+      {.listen = settings.coordinator.listen,
+       .port = settings.http_port,
+       .metrics = {MakeCoordinatorCollector(daemon::Version(),
+                                            [&] { return (*server)->TakeSnapshot(); })},
+       .health = [&] { return (*server)->Health(std::chrono::steady_clock::now()); }});
   if (!http.ok()) {
     return http.status();
   }

@@ -42,6 +42,7 @@ TEST_F(MetricsTest, ReadinessSaysWhetherTheCoordinatorIsThere) {
               AllOf(StartsWith("HTTP/1.1 503"), HasSubstr(cluster.coordinator_address())));
   cluster.StartCoordinator();
   EXPECT_TRUE(Eventually([&] { return agent.Get("/readyz").find(" 200 ") != std::string::npos; }));
+  EXPECT_THAT(cluster.coordinator().Get("/healthz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(cluster.coordinator().Get("/metrics"), HasSubstr("maypole_"));
 }
 

@@ -2,11 +2,13 @@
 #include "server/coordinator_service.h"
 
 #include <future>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include "daemon/loop_watch.h"
 #include "proto/control.h"
 #include "proto/coordinator.grpc.pb.h"
 
@@ -199,6 +201,45 @@ TEST_F(CoordinatorService, ServesReflection) {
               response);
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_THAT(response, HasSubstr("maypole.v1.Coordinator"));
+}
+
+TEST_F(CoordinatorService, IsWellAsLongAsItsClockTicks) {
+  const TimePoint start = std::chrono::steady_clock::now();
+  // Too late for a clock that has stood still since before the start.
+  const TimePoint later = start + daemon::LoopWatch::kRoundMax + std::chrono::milliseconds(1);
+  while (!server_->Health(later).ok && std::chrono::steady_clock::now() < start + kPatience) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(server_->Health(later).ok);
+}
+
+TEST(CoordinatorHealth, SaysThatTheClockStandsStill) {
+  std::promise<void> stuck;
+  std::promise<void> go_on;
+  CoordinatorOptions options = Loopback();
+  options.membership.agent_lease = std::chrono::milliseconds(1);
+  options.log = [&](const LogLine& line) {
+    if (line.text.find("has not been attached") != std::string::npos) {  // said by the clock
+      stuck.set_value();
+      go_on.get_future().wait();
+    }
+  };
+  const auto server = *CoordinatorServer::Create(options);
+  const auto channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(server->port()),
+                                           grpc::InsecureChannelCredentials());
+  const auto stub = v1::Coordinator::NewStub(channel);
+  Attachment agent(*stub);
+  agent.stream->Write(Hello("a"));
+  agent.Read();
+  EXPECT_TRUE(agent.End().ok());
+  stuck.get_future().wait();
+  const TimePoint now = std::chrono::steady_clock::now();
+  EXPECT_TRUE(server->Health(now).ok);
+  const daemon::HttpAnswer late =
+      server->Health(now + daemon::LoopWatch::kRoundMax + std::chrono::milliseconds(1));
+  EXPECT_FALSE(late.ok);
+  EXPECT_THAT(late.text, HasSubstr("the coordinator's clock has stood still for 10 s"));
+  go_on.set_value();
 }
 
 TEST(CoordinatorPort, InUseIsAnErrorThatNamesTheOption) {
