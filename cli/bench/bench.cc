@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -14,8 +16,10 @@
 #include "cli/bench/board.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/report.h"
+#include "cli/calibrate.h"
 #include "cli/cluster_flags.h"
 #include "cli/commands.h"
+#include "cli/coordinator_client.h"
 #include "cli/doctor/system_checks.h"
 #include "cli/local_cluster.h"
 #include "cli/rank_run.h"
@@ -28,6 +32,8 @@ namespace {
 struct BenchFlags {
   std::string local = "2x1";
   std::vector<std::string> sockets;
+  bool is_local = false;    // --local is given
+  std::string coordinator;  // of those sockets' agents; empty: not asked
   ClusterFlags cluster;
   BenchPlanFlags plan;
   bool as_json = false;
@@ -38,7 +44,6 @@ struct Place {
   std::unique_ptr<LocalCluster> cluster;
   std::vector<ChildOptions> ranks;  // environment and namespace are set
   std::string congestion_control;
-  double bits_per_second = 0;  // of a shaped link
 };
 
 absl::StatusOr<Place> StartCluster(const BenchFlags& flags,
@@ -60,7 +65,6 @@ absl::StatusOr<Place> StartCluster(const BenchFlags& flags,
     return cluster.status();
   }
   Place place;
-  place.bits_per_second = options->bits_per_second;
   place.cluster = *std::move(cluster);
   for (std::uint32_t rank = 0; rank < place.cluster->world_size(); ++rank) {
     ChildOptions child;
@@ -89,30 +93,52 @@ Place UseSockets(const std::vector<std::string>& sockets) {
   return place;
 }
 
-// Measured time by the model's for links of this rate; the model's latency is 0, so small sizes
-// show what it costs.
+// The links between agents as the coordinator measured them, once it has.
+class MeasuredLink {
+ public:
+  // Without an address it stays unknown.
+  explicit MeasuredLink(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+
+  const std::optional<collective::LinkModel>& Get() {
+    if (!link_ && !coordinator_.empty()) {
+      if (const auto status = FetchStatus({.address = coordinator_}); status.ok()) {
+        if (const auto calibration = CalibrationFrom(*status); calibration.ok()) {
+          link_ = calibration->link;
+        }
+      }
+    }
+    return link_;
+  }
+
+ private:
+  const std::string coordinator_;
+  std::optional<collective::LinkModel> link_;
+};
+
+// Measured time by the model's. A hierarchy has no single link to be predicted from.
 std::optional<double> ModelRatio(const BenchRow& row,
                                  collective::Collective collective,
-                                 double bits_per_second) {
+                                 MeasuredLink& measured) {
   using collective::Algorithm;
-  if (bits_per_second <= 0 || row.nodes < 2) {
-    return std::nullopt;
-  }
   const auto algorithm = collective::AlgorithmFromName(row.algorithm);
-  if (!algorithm || *algorithm == Algorithm::kHierarchical) {
+  if (row.nodes < 2 || !algorithm || *algorithm == Algorithm::kAuto ||
+      *algorithm == Algorithm::kHierarchical) {
     return std::nullopt;
   }
-  const double seconds =
-      Predict(collective, *algorithm, row.bytes, row.nodes, {0, bits_per_second / 8}).seconds;
+  const std::optional<collective::LinkModel>& link = measured.Get();
+  if (!link) {
+    return std::nullopt;
+  }
+  const double seconds = Predict(collective, *algorithm, row.bytes, row.nodes, *link).seconds;
   return seconds > 0 ? std::optional(row.time_us * 1e-6 / seconds) : std::nullopt;
 }
 
 // Rows of rank 0 become the table; everything else goes to standard error as it is.
 LineSink RowSink(const BenchFlags& flags,
                  collective::Collective collective,
-                 double bits_per_second,
+                 MeasuredLink& link,
                  std::vector<BenchRow>& rows) {
-  return [=, as_json = flags.as_json, &rows](
+  return [=, as_json = flags.as_json, &link, &rows](
              std::uint32_t rank, Stream stream, std::string_view line) {
     std::optional<BenchRow> row =
         rank == 0 && stream == Stream::kOut ? FromLine(line) : std::nullopt;
@@ -120,7 +146,7 @@ LineSink RowSink(const BenchFlags& flags,
       std::fprintf(stderr, "[%u] %.*s\n", rank, static_cast<int>(line.size()), line.data());
       return;
     }
-    row->model_ratio = ModelRatio(*row, collective, bits_per_second);
+    row->model_ratio = ModelRatio(*row, collective, link);
     rows.push_back(*row);
     if (!as_json) {
       std::fputs(TableLine(*row).c_str(), stdout);
@@ -167,8 +193,9 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   if (!janitor.ok()) {
     return janitor.status();
   }
-  absl::StatusOr<Place> place =
-      flags.sockets.empty() ? StartCluster(flags, *janitor, *stop) : UseSockets(flags.sockets);
+  absl::StatusOr<Place> place = flags.sockets.empty() || flags.is_local
+                                    ? StartCluster(flags, *janitor, *stop)
+                                    : UseSockets(flags.sockets);
   if (!place.ok()) {
     return CodeOrError(*stop, place.status());
   }
@@ -190,13 +217,14 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   }
   PrintHeader(flags, made.plan, *place);
   std::vector<BenchRow> rows;
+  MeasuredLink link(place->cluster ? place->cluster->coordinator_address() : flags.coordinator);
   RankRunParts parts{*janitor, *stop, {}, {}};
   if (place->cluster) {
     parts.daemons = place->cluster->daemons();
     parts.where_to_look = place->cluster->WhereToLook();
   }
-  const absl::StatusOr<int> code = RunRanks(
-      place->ranks, {}, parts, RowSink(flags, made.plan.collective, place->bits_per_second, rows));
+  const absl::StatusOr<int> code =
+      RunRanks(place->ranks, {}, parts, RowSink(flags, made.plan.collective, link, rows));
   if (flags.as_json) {
     std::fputs(ToJson(rows, place->congestion_control).c_str(), stdout);
   }
@@ -215,15 +243,22 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
       command->add_option("--local", flags->local, "Start a cluster here: NODESxRANKS, e.g. 4x2")
           ->capture_default_str();
   command
-      ->add_option("--sockets",
+      ->add_option("--socket",
                    flags->sockets,
-                   "Use running agents of one cluster: one rank at each of these sockets: A,B")
-      ->delimiter(',')
-      ->excludes(local);
+                   "Without --local: use running agents of one cluster, one rank at each of these "
+                   "sockets; one named twice gets two")
+      ->type_name("PATH ...")
+      ->delimiter(',');
+  command->add_option(
+      "--coordinator",
+      flags->coordinator,
+      "With --socket: HOST:PORT of their coordinator, which knows the links that the "
+      "model predicts from");
   AddClusterFlags(*command, flags->cluster);
   AddBenchPlanFlags(*command, flags->plan);
   command->add_flag("--json", flags->as_json, "Print JSON: rows[].{bytes,time_us,...}");
-  command->callback([flags, &exit_code] {
+  command->callback([flags, local, &exit_code] {
+    flags->is_local = local->count() > 0;  // it wins over a node's MAYPOLE_SOCKET
     const absl::StatusOr<int> code = RunBench(*flags);
     exit_code = code.ok() ? *code : Fail("bench", std::string(code.status().message()));
   });

@@ -33,10 +33,9 @@ struct BenchRow {
   double busbw_bytes_per_s = 0;
   std::optional<std::uint64_t> wrong;  // empty: not checked
   double wire_bytes_per_agent = 0;     // of one operation
-  double cpu_s_per_gb = 0;          // of all ranks and agents, per 1e9 bytes of one rank's buffer
-  double machine_cpu_s_per_gb = 0;  // of the whole machine, its network stack included
-  std::optional<double>
-      model_ratio;  // measured time / the model's; empty without a known link rate
+  double cpu_s_per_gb = 0;            // of all ranks and agents, per 1e9 bytes of one rank's buffer
+  double machine_cpu_s_per_gb = 0;    // of the whole machine, its network stack included
+  std::optional<double> model_ratio;  // measured time / predicted; empty without measured links
 };
 
 // `cells` as they stand after the timed operations.

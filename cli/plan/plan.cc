@@ -8,9 +8,9 @@
 #include <absl/status/statusor.h>
 #include <absl/strings/str_cat.h>
 
+#include "cli/calibrate.h"
 #include "cli/commands.h"
 #include "cli/coordinator_client.h"
-#include "cli/plan/calibrate.h"
 #include "cli/plan/plan_flags.h"
 #include "cli/plan/plan_text.h"
 #include "cli/plan/sweep.h"

@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class LinksTest : public IntegrationTest {};
 
@@ -30,6 +31,34 @@ TEST_F(LinksTest, AreMeasuredAndChooseTheAlgorithm) {
   const auto tensors = Tensors(sessions, 100'000);
   EXPECT_THAT(AllReduceAll(sessions, tensors), Each("ok"));
   EXPECT_THAT(tensors[0], Each(SumOfRanks(2)));
+}
+
+TEST_F(LinksTest, ABenchAtRunningAgentsIsComparedWithTheModelOfTheirLinks) {
+  const TestCluster cluster({.nodes = 2});
+  ASSERT_TRUE(Eventually(
+      [&] { return cluster.StatusJson().find("\"node_b\": \"node-1\"") != std::string::npos; }));
+  const auto bench = [&](const std::vector<std::string>& variables) {
+    return RunToEnd({PathOfBinary("maypole"),
+                     "bench",
+                     "--socket",
+                     cluster.SocketOf(0),
+                     cluster.SocketOf(1),
+                     "--sizes",
+                     "64KiB",
+                     "--iterations",
+                     "3",
+                     "--check",
+                     "--json"},
+                    variables);
+  };
+  const EndedProcess asked = bench({"MAYPOLE_COORDINATOR=" + cluster.coordinator_address()});
+  EXPECT_EQ(asked.code, 0) << asked.output;
+  EXPECT_THAT(asked.output,
+              AllOf(HasSubstr("\"nodes\": 2"),
+                    HasSubstr("\"wrong\": 0"),
+                    HasSubstr("\"model_ratio\": "),
+                    Not(HasSubstr("\"model_ratio\": null"))));
+  EXPECT_THAT(bench({}).output, HasSubstr("\"model_ratio\": null"));
 }
 
 TEST_F(LinksTest, AnAgentKilledWhileItsLinkIsMeasuredIsLostAndItsSuccessorIsMeasured) {

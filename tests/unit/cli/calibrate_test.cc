@@ -1,4 +1,4 @@
-#include "cli/plan/calibrate.h"
+#include "cli/calibrate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
