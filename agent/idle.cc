@@ -35,7 +35,7 @@ bool IdlePolicy::KeepSpinning(bool busy, TimePoint now) {
       return false;
     }
     spinning_ = true;
-    spin_until_ = now + spin_;
+    spin_until_ = Later(now, spin_);
   }
   return now < spin_until_;
 }

@@ -13,6 +13,11 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 inline constexpr TimePoint kNever = TimePoint::max();
 
+// kNever if it is too far away to be counted. `duration` >= 0.
+constexpr TimePoint Later(TimePoint now, Duration duration) {
+  return duration < kNever - now ? now + duration : kNever;
+}
+
 // For people: "25 s", "3.0 s", "1.5 ms".
 inline std::string SecondsText(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();

@@ -40,7 +40,7 @@ void Membership::On(const RankJoins& event) {
   }
   const Join join{.said = event,
                   .since = now_,
-                  .deadline = event.timeout > Duration(0) ? now_ + event.timeout : kNever};
+                  .deadline = event.timeout > Duration(0) ? Later(now_, event.timeout) : kNever};
   if (MustWait(join) && !FaultOf(event, options_.world_size_max)) {
     held_.push_back(join);
     return;

@@ -198,7 +198,7 @@ void Job::Submit(Submission submission, TimePoint now) {
   }
   const Duration timeout =
       submission.timeout > Duration(0) ? submission.timeout : context_.options.default_timeout;
-  op.deadline = std::min(op.deadline, timeout < kNever - now ? now + timeout : kNever);
+  op.deadline = std::min(op.deadline, Later(now, timeout));
   op.local[index] = std::move(submission);
   if (op.failure) {
     context_.actions.emplace_back(
