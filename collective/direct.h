@@ -7,10 +7,10 @@
 //            has about one sender.
 // Cost:      2 rounds; a member sends and receives 2(P-1)/P of the elements, in 2(P-1) messages per
 //            slice.
-// Numerics:  every element is ((v0 + v1) + v2) + ... in the order of Shape::sum_order, whatever its place in the
-//            tensor and whoever sums it: the same bits for every size, bucket and chunk. Nothing is
-//            rounded to a half type before the sum is complete. Every member ends with the same
-//            bits.
+// Numerics:  every element is ((v0 + v1) + v2) + ... in the order of Shape::sum_order, whatever its
+//            place in the tensor and whoever sums it: the same bits for every size, bucket and
+//            chunk. Nothing is rounded to a half type before the sum is complete. Every member ends
+//            with the same bits.
 // Caveats:   incast: P-1 members send to one at the same time, and a switch with shallow buffers
 //            drops frames. Because of the fixed order a slice that arrives early has to wait: up to
 //            P-1 of them for every slice in progress.

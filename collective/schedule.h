@@ -1,33 +1,39 @@
-// A collective as data: what one member (an agent) sends, receives and sums, and after which of its own steps.
+// A collective as data: what one member (an agent) sends, receives and sums, and after which of its
+// own steps.
 //
-// Every collective is the same question about a space of `elements`, cut into parts (Part): from whom does a part come,
-// from one member or as the sum of all, and who gets it, one or all? parts.h has the parts of each collective.
+// Every collective is the same question about a space of `elements`, cut into parts (Part): from
+// whom does a part come, from one member or as the sum of all, and who gets it, one or all? parts.h
+// has the parts of each collective.
 //
-// Pure data: no buffer, address, clock or error of a network. Makers (ring.h, direct.h, ...) are pure functions
-// that return one Schedule; the engine (agent/engine/execution.h) and the simulator (simulate.h) interpret any of them
-// and know no algorithm.
+// Pure data: no buffer, address, clock or error of a network. Makers (ring.h, direct.h, ...) are
+// pure functions that return one Schedule; the engine (agent/engine/execution.h) and the simulator
+// (simulate.h) interpret any of them and know no algorithm.
 //
 // Buffers, each logically `elements` long:
-//   kInput    what the member puts in: the sum of what its own ranks submitted, or of a part that comes from one rank
-//             what that one submitted. Read only. (The engine sums the ranks lazily, fused into the step that reads it.)
-//   kPartial  sums that are not yet complete, in the accumulator type (f32 for half types). Lives from the
-//             step that writes a range until the last step that reads it; the engine keeps it in slices of a pool.
-//   kResult   the finished elements, in the tensor's own type. Writing a reduction into kResult *finalises*: divides
-//             for a mean and rounds, once.
+//   kInput    what the member puts in: the sum of what its own ranks submitted, or of a part that
+//             comes from one rank what that one submitted. Read only. (The engine sums the ranks
+//             lazily, fused into the step that reads it.)
+//   kPartial  sums that are not yet complete, in the accumulator type (f32 for half types). Lives
+//             from the step that writes a range until the last step that reads it; the engine keeps
+//             it in slices of a pool.
+//   kResult   the finished elements, in the tensor's own type. Writing a reduction into kResult
+//             *finalises*: divides for a mean and rounds, once.
 //
-// Matching: the k-th send of A to B in the order of A's list meets the k-th receive from A in B's list, whatever the
-// order in time. The two ranges are equal. This ordinal is what a frame carries.
+// Matching: the k-th send of A to B in the order of A's list meets the k-th receive from A in B's
+// list, whatever the order in time. The two ranges are equal. This ordinal is what a frame carries.
 //
-// Numerics: a combination is target = received (+) source, for kReduce target = source (+) partial and for kCopy
-// target = source; (+) is commutative in its two operands, so a schedule fixes the association of every element.
+// Numerics: a combination is target = received (+) source, for kReduce target = source (+) partial
+// and for kCopy target = source; (+) is commutative in its two operands, so a schedule fixes the
+// association of every element.
 //
-// Parts from one member: their input is finished as it is, may go straight into kResult elsewhere, and is copied into
-// the member's own kResult if that gets it too.
+// Parts from one member: their input is finished as it is, may go straight into kResult elsewhere,
+// and is copied into the member's own kResult if that gets it too.
 //
-// In place: kResult may lie where kInput lies. A step that writes a range of kResult therefore comes after every step
-// of the same member that reads the range from kInput: by `after`, or because it needs a message that a chain of steps
-// could only send once the read was done. verify.h proves it; the engine need not check. (A part from one member is
-// exempt: what is written there are the same bytes.)
+// In place: kResult may lie where kInput lies. A step that writes a range of kResult therefore
+// comes after every step of the same member that reads the range from kInput: by `after`, or
+// because it needs a message that a chain of steps could only send once the read was done. verify.h
+// proves it; the engine need not check. (A part from one member is exempt: what is written there
+// are the same bytes.)
 #pragma once
 
 #include <array>
@@ -94,8 +100,10 @@ struct Step {
   Buffer target = Buffer::kResult;  // kReceive, kReceiveReduce, kReduce, kCopy
   Member peer{0};                   // kSend, kReceive, kReceiveReduce
   ElementRange range;               // the same range in source, target and frame; never empty
-  std::array<StepIndex, 2> after = {kNoStep, kNoStep};  // smaller indices that must have completed first
-  std::uint32_t ordinal = 0;        // number of earlier sends to (receives from) the same peer; set by the maker
+  // Smaller indices, of steps that must have completed first.
+  std::array<StepIndex, 2> after = {kNoStep, kNoStep};
+  // Number of earlier sends to (receives from) the same peer; set by the maker.
+  std::uint32_t ordinal = 0;
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -112,7 +120,8 @@ struct Schedule {
 // In place of a member or rank.
 inline constexpr std::uint32_t kEverybody = 0xffffffff;
 
-// A range that fares alike. Of ranks (parts.h) or of members; no step reaches beyond the part that it begins in.
+// A range that fares alike. Of ranks (parts.h) or of members; no step reaches beyond the part that
+// it begins in.
 struct Part {
   ElementRange range;
   std::uint32_t from = kEverybody;  // whose input it is; kEverybody: the sum of all
@@ -130,8 +139,8 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-// One level of a hierarchy (hierarchical.h): sizes of groups, of consecutive members at the first level, of consecutive
-// groups of the level below at the others.
+// One level of a hierarchy (hierarchical.h): sizes of groups, of consecutive members at the first
+// level, of consecutive groups of the level below at the others.
 struct Level {
   std::vector<std::uint32_t> groups;
   Algorithm algorithm = Algorithm::kRing;  // inside a group; not kAuto, kNaive or kHierarchical
@@ -139,7 +148,8 @@ struct Level {
   friend bool operator==(const Level&, const Level&) = default;
 };
 
-// What a maker needs. `slice_elements` (> 0) bounds the range of one step; slices of a chunk are pipelined.
+// What a maker needs. `slice_elements` (> 0) bounds the range of one step; slices of a chunk are
+// pipelined.
 struct Shape {
   std::uint32_t members = 1;
   Member self{0};
@@ -147,8 +157,10 @@ struct Shape {
   ElementCount slice_elements = 1 << 17;
   std::vector<Level> levels = {};  // innermost first; empty: kHierarchical is not available
   Collective collective = Collective::kAllReduce;
-  std::vector<Part> parts = {};  // of members, ascending, all elements; empty: one part, from everybody to everybody
-  std::vector<Member> sum_order = {};  // in which kDirect and kNaive add up the members; empty: by number
+  // Of members, ascending, all elements; empty: one part, from everybody to everybody.
+  std::vector<Part> parts = {};
+  // The order in which kDirect and kNaive add up the members; empty: by number.
+  std::vector<Member> sum_order = {};
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
@@ -161,8 +173,14 @@ constexpr std::string_view Name(Algorithm algorithm) {
 }
 
 constexpr std::string_view Name(Collective collective) {
-  constexpr std::array<std::string_view, kCollectiveCount> kNames = {
-      "all_reduce", "barrier", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "send_receive"};
+  constexpr std::array<std::string_view, kCollectiveCount> kNames = {"all_reduce",
+                                                                     "barrier",
+                                                                     "reduce_scatter",
+                                                                     "all_gather",
+                                                                     "broadcast",
+                                                                     "reduce",
+                                                                     "all_to_all",
+                                                                     "send_receive"};
   const auto number = static_cast<std::size_t>(collective);
   return number < kNames.size() ? kNames[number] : "unknown";
 }
@@ -170,9 +188,10 @@ constexpr std::string_view Name(Collective collective) {
 std::optional<Algorithm> AlgorithmFromName(std::string_view name);  // of kAlgorithms; kAuto is none
 std::optional<Collective> CollectiveFromName(std::string_view name);
 
-// Chunk `index` of `elements` cut into `members` parts of q = ceil(elements / members): [min(E, index*q), min(E, (index+1)*q)),
-// possibly empty. From q = 8192 on, q is rounded up to a multiple of 64 elements, so that chunks begin where cache
-// lines do; it makes the longest chunk at most 0.8 % longer.
+// Chunk `index` of `elements` cut into `members` parts of q = ceil(elements / members):
+// [min(E, index*q), min(E, (index+1)*q)), possibly empty. From q = 8192 on, q is rounded up to a
+// multiple of 64 elements, so that chunks begin where cache lines do; it makes the longest chunk at
+// most 0.8 % longer.
 ElementRange ChunkOf(ElementCount elements, std::uint32_t members, std::uint32_t index);
 
 }  // namespace maypole::collective

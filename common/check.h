@@ -1,4 +1,5 @@
-// Assertions for our own bugs; on in release builds. Input from elsewhere is validated, never checked.
+// Assertions for our own bugs; on in release builds. Input from elsewhere is validated, never
+// checked.
 #pragma once
 
 namespace maypole {
@@ -7,9 +8,9 @@ namespace maypole {
 
 }  // namespace maypole
 
-#define MAYPOLE_CHECK(condition)                                  \
-  do {                                                            \
-    if (!(condition)) {                                           \
-      ::maypole::CheckFailed(__FILE__, __LINE__, #condition);     \
-    }                                                             \
+#define MAYPOLE_CHECK(condition)                              \
+  do {                                                        \
+    if (!(condition)) {                                       \
+      ::maypole::CheckFailed(__FILE__, __LINE__, #condition); \
+    }                                                         \
   } while (false)

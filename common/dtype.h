@@ -1,5 +1,5 @@
-// Element types and reductions. The numbers are part of the client's C interface (client/include/maypole/maypole.h) and
-// of the segment layout; they never change meaning.
+// Element types and reductions. The numbers are part of the client's C interface
+// (client/include/maypole/maypole.h) and of the segment layout; they never change meaning.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +33,16 @@ inline constexpr int kReductionCount = 5;
 // Bytes of one element.
 std::size_t SizeOf(DType dtype);
 
-// The type in which partial results of `dtype` are kept and sent: f32 for the half types, else the type itself.
+// The type in which partial results of `dtype` are kept and sent: f32 for the half types, else the
+// type itself.
 DType AccumulatorOf(DType dtype);
 
 // "f32", "bf16", ...; "sum", "mean", ...
 std::string_view Name(DType dtype);
 std::string_view Name(Reduction reduction);
 
-// Empty for a number or name that is none. Types also go by the names that frameworks have: "float32", "fp16", "int8".
+// Empty for a number or name that is none. Types also go by the names that frameworks have:
+// "float32", "fp16", "int8".
 std::optional<DType> DTypeFromNumber(std::uint32_t number);
 std::optional<Reduction> ReductionFromNumber(std::uint32_t number);
 std::optional<DType> DTypeFromName(std::string_view name);

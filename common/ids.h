@@ -17,8 +17,8 @@ using Member = StrongInt<struct MemberTag, std::uint32_t>;
 // Version of a job's membership and topology; only grows.
 using Epoch = StrongInt<struct EpochTag, std::uint32_t>;
 
-// Random 64-bit name of one run of a job, given by the coordinator. Two runs of the same job name never
-// share a token, so a frame of an earlier run is recognised and dropped.
+// Random 64-bit name of one run of a job, given by the coordinator. Two runs of the same job name
+// never share a token, so a frame of an earlier run is recognised and dropped.
 using JobToken = StrongInt<struct JobTokenTag, std::uint64_t>;
 
 }  // namespace maypole

@@ -1,4 +1,6 @@
-// Owns one shared mapping of a file descriptor. Empty is a valid state, so that a failed mapping can be returned.
+// Owns one shared mapping of a file descriptor. Empty is a valid state, so that a failed mapping
+// can be returned.
+//
 // Threads: confined to its owner; the bytes themselves are shared with another process.
 #pragma once
 

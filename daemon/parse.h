@@ -19,8 +19,8 @@ absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text);
 // "5us", "250ms", "3s", "1.5min", "2h"; a bare "0" too. Never negative.
 absl::StatusOr<Duration> ParseDuration(std::string_view text);
 
-// Bits per second: "25Gbps", "100Mbit", "1gbit/s", "64kbps", also with one space before the unit, as
-// rates are printed. Never zero, and never with a B, which means bytes.
+// Bits per second: "25Gbps", "100Mbit", "1gbit/s", "64kbps", also with one space before the unit,
+// as rates are printed. Never zero, and never with a B, which means bytes.
 absl::StatusOr<std::uint64_t> ParseBitRate(std::string_view text);
 
 // A whole number in [min, max].

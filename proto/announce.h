@@ -1,9 +1,10 @@
 // Bodies of the control frames between agents (proto/frame.h).
 //
 // kAnnounce: an agent's ranks have submitted an op; sent once to every other member (of a
-// send/receive: to the one that has the other rank) when all of them have (flags 0), and once earlier as news about a stalled op (flags kAnnouncePartial: nothing
-// is matched on it). An op starts on an agent when announces of all members are there and agree, so
-// no gradient byte moves before.
+// send/receive: to the one that has the other rank) when all of them have (flags 0), and once
+// earlier as news about a stalled op (flags kAnnouncePartial: nothing is matched on it). An op
+// starts on an agent when announces of all members are there and agree, so no gradient byte moves
+// before.
 //
 //   u16 name bytes | name | u8 algorithm | u32 slice bytes | u16 groups | groups x { u8 collective,
 //   u8 dtype, u8 reduction, u8 algorithm, u32 root, u32 peer, u64 elements, u64 counts, u32 ranks,
@@ -28,11 +29,11 @@
 
 namespace maypole {
 
-inline constexpr std::uint8_t kAnnouncePartial = 1;  // FrameHeader::flags of kAnnounce
-inline constexpr std::uint8_t kRankLeft =
-    1;  // FrameHeader::flags of kJobFailed: it closed its session in peace
-inline constexpr std::uint8_t kAgentLost =
-    2;  // FrameHeader::flags of kJobFailed: a whole agent is gone
+// FrameHeader::flags of kAnnounce.
+inline constexpr std::uint8_t kAnnouncePartial = 1;
+// FrameHeader::flags of kJobFailed.
+inline constexpr std::uint8_t kRankLeft = 1;   // it closed its session in peace
+inline constexpr std::uint8_t kAgentLost = 2;  // a whole agent is gone
 
 // What all ranks of an op must agree on. collective and algorithm are numbers of
 // collective/schedule.h.
@@ -56,14 +57,15 @@ inline constexpr std::size_t kAnnounceBlocksMax = 64;
 struct AnnounceGroup {
   OpShape shape;
   std::vector<Rank> ranks;
-  std::vector<ElementCount> blocks = {};  // sizes of the first ones, for people; empty: equal blocks
+  std::vector<ElementCount> blocks = {};  // sizes of the first ones, for people; empty: equal
 };
 
 struct Announce {
   std::string name;
   // How the sender would run the op. All run it as the first member of the epoch says, so they need
-  // not hold the same tuning table.
-  std::uint8_t algorithm = 0;  // a number of collective/schedule.h; the groups' is what was asked for
+  // not hold the same tuning table. The algorithm is a number of collective/schedule.h; the groups'
+  // is what was asked for.
+  std::uint8_t algorithm = 0;
   std::uint32_t slice_bytes = 0;
   std::vector<AnnounceGroup> groups;
 };

@@ -24,7 +24,7 @@ struct EpochMember {
   std::uint64_t incarnation = 0;
   std::string host;
   std::string data_address;
-  std::vector<Rank> ranks;  // ascending
+  std::vector<Rank> ranks;       // ascending
   std::uint64_t generation = 0;  // of its connections; of two members' the larger counts
 
   friend bool operator==(const EpochMember&, const EpochMember&) = default;

@@ -85,7 +85,7 @@ struct EpochMember {
   std::uint64_t incarnation = 0;
   std::string host;
   std::string data_address;
-  std::vector<Rank> ranks;  // ascending
+  std::vector<Rank> ranks;       // ascending
   std::uint64_t generation = 0;  // of its connections; of two members' the larger counts
 };
 
@@ -133,16 +133,21 @@ struct CoordinatorLink {
   std::string text;
 };
 
-// Measure the link to `peer`, or answer its probes. `id` is known to the two alone, as a job's token
-// to its members.
+// Measure the link to `peer`, or answer its probes. `id` is known to the two alone, as a job's
+// token to its members.
 struct ProbeLink {
   std::uint64_t id = 0;
   EpochMember peer;  // without ranks
   bool measures = false;
 };
 
-using ControlEvent =
-    std::variant<EpochInfo, TuningChanged, ProbeLink, JoinRefused, JobFailed, AgentRefused, CoordinatorLink>;
+using ControlEvent = std::variant<EpochInfo,
+                                  TuningChanged,
+                                  ProbeLink,
+                                  JoinRefused,
+                                  JobFailed,
+                                  AgentRefused,
+                                  CoordinatorLink>;
 
 // ---- core -> coordinator
 
@@ -193,8 +198,7 @@ struct RowsMeasured {
   std::vector<RowMeasured> rows;
 };
 
-using ControlMessage =
-    std::variant<JoinRank, LeaveRank, FailureReport, LinkMeasured, RowsMeasured>;
+using ControlMessage = std::variant<JoinRank, LeaveRank, FailureReport, LinkMeasured, RowsMeasured>;
 
 // ---- core -> shell
 

@@ -1,5 +1,5 @@
-// Where bytes live. A GPU address is not dereferenced by the host, so everything outside agent/reduce treats an
-// address as opaque.
+// Where bytes live. A GPU address is not dereferenced by the host, so everything outside
+// agent/reduce treats an address as opaque.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The memory that an agent owns beside its clients' segments: scratch for partial sums and undo copies, and results that all
-// ranks of the node read from one copy. The core asks through this interface, so that the simulator can give it plain heap.
+// The memory that an agent owns beside its clients' segments: scratch for partial sums and undo
+// copies, and results that all ranks of the node read from one copy. The core asks through this
+// interface, so that the simulator can give it plain heap.
 //
 // Threads: confined to the loop's thread (the bytes themselves are used by the reduce pool).
 #pragma once
@@ -12,7 +13,8 @@
 
 namespace maypole::agent {
 
-// A result that the ranks of this node map read-only: see proto/segment_layout.h, kSlotSharedResult.
+// A result that the ranks of this node map read-only: see kSlotSharedResult in
+// proto/segment_layout.h.
 struct SharedResult {
   std::uint32_t segment = 0;
   std::uint64_t offset = 0;

@@ -1,5 +1,6 @@
-// The threads that sum. The loop's thread is one of them: it runs single pieces between polls of the transport (RunOne), so
-// that a rendezvous never waits for a whole tensor; helpers are woken only when a backlog has formed.
+// The threads that sum. The loop's thread is one of them: it runs single pieces between polls of
+// the transport (RunOne), so that a rendezvous never waits for a whole tensor; helpers are woken
+// only when a backlog has formed.
 //
 // Threads: Submit, RunOne, TakeDone and Pending on the loop's thread only; helpers are internal.
 #pragma once
@@ -35,7 +36,8 @@ class ReducePool {
 
   // Becomes readable when a helper finished a piece after Arm() returned true.
   int EventFd() const;
-  // The loop says whether it is about to sleep. Returns false (and does not arm) if something is done or queued already.
+  // The loop says whether it is about to sleep. Returns false (and does not arm) if something is
+  // done or queued already.
   bool Arm();
 
   // Time spent in Reduce so far, all threads together.

@@ -23,8 +23,12 @@ To Convert(const From& epoch) {
         .levels = epoch.levels,
         .tuning = epoch.tuning};
   for (const auto& member : epoch.members) {
-    to.members.push_back(
-        {member.node, member.incarnation, member.host, member.data_address, member.ranks, member.generation});
+    to.members.push_back({member.node,
+                          member.incarnation,
+                          member.host,
+                          member.data_address,
+                          member.ranks,
+                          member.generation});
   }
   return to;
 }

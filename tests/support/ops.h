@@ -13,8 +13,8 @@
 
 namespace maypole::test {
 
-using client::OpOptions;
 using client::Op;
+using client::OpOptions;
 using client::Session;
 
 // The error that `call` throws, or empty.

@@ -154,7 +154,9 @@ TEST(StatusText, ShowsLinksLevelsAndTheTuningTable) {
   }
   const std::string text = StatusText(status);
   EXPECT_THAT(text, HasSubstr("a - b  30.0 us  1.00 Gbit/s  2.0 us       30       7 s ago"));
-  EXPECT_THAT(text, HasSubstr("levels: groups of 3,2 by ring; groups of 2 by direct (200.0 us, 1.00 Gbit/s)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("levels: groups of 3,2 by ring; groups of 2 by direct (200.0 us, 1.00 Gbit/s)\n"));
   EXPECT_THAT(text, HasSubstr("tuning table 4:"));
   EXPECT_THAT(text,
               HasSubstr("all_reduce  0     4KiB   direct     256KiB  50.0 us at 0 to 60.0 us at "

@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/first_fit.h"
 #include "client/src/segment_heap.h"
 #include "client/src/staging.h"
+#include "common/first_fit.h"
 #include "common/unique_fd.h"
 
 namespace maypole::client::internal {
