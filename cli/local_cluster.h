@@ -54,9 +54,6 @@ class LocalCluster {
   // The variables by which a rank finds its agent and its peers; ranks fill node after node.
   std::vector<std::string> RankEnvironment(std::uint32_t rank) const;
 
-  // HOST:PORT
-  const std::string& coordinator_address() const { return coordinator_address_; }
-
   // Where to look when ranks hang: a sentence for a person.
   std::string WhereToLook() const;
 

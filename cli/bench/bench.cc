@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,15 +15,12 @@
 #include "cli/bench/board.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/report.h"
-#include "cli/calibrate.h"
 #include "cli/cluster_flags.h"
 #include "cli/commands.h"
-#include "cli/coordinator_client.h"
 #include "cli/doctor/system_checks.h"
 #include "cli/local_cluster.h"
 #include "cli/rank_run.h"
 #include "cli/sizes.h"
-#include "collective/cost.h"
 
 namespace maypole::cli {
 namespace {
@@ -79,13 +75,14 @@ absl::StatusOr<Place> StartCluster(const BenchFlags& flags,
 }
 
 // One rank at every socket; a socket named twice gets two.
-Place UseSockets(const std::vector<std::string>& sockets) {
+Place UseSockets(const std::vector<std::string>& sockets, const std::string& coordinator) {
   Place place;
   const std::string job = absl::StrCat("MAYPOLE_JOB=bench-", getpid());
   for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
     ChildOptions child;
     child.environment = {absl::StrCat("MAYPOLE_SOCKET=", sockets[rank]),
                          job,
+                         absl::StrCat("MAYPOLE_COORDINATOR=", coordinator),
                          absl::StrCat("RANK=", rank),
                          absl::StrCat("WORLD_SIZE=", sockets.size())};
     place.ranks.push_back(std::move(child));
@@ -93,52 +90,9 @@ Place UseSockets(const std::vector<std::string>& sockets) {
   return place;
 }
 
-// The links between agents as the coordinator measured them, once it has.
-class MeasuredLink {
- public:
-  // Without an address it stays unknown.
-  explicit MeasuredLink(std::string coordinator) : coordinator_(std::move(coordinator)) {}
-
-  const std::optional<collective::LinkModel>& Get() {
-    if (!link_ && !coordinator_.empty()) {
-      if (const auto status = FetchStatus({.address = coordinator_}); status.ok()) {
-        if (const auto calibration = CalibrationFrom(*status); calibration.ok()) {
-          link_ = calibration->link;
-        }
-      }
-    }
-    return link_;
-  }
-
- private:
-  const std::string coordinator_;
-  std::optional<collective::LinkModel> link_;
-};
-
-// Measured time by the model's. A hierarchy has no single link to be predicted from.
-std::optional<double> ModelRatio(const BenchRow& row,
-                                 collective::Collective collective,
-                                 MeasuredLink& measured) {
-  using collective::Algorithm;
-  const auto algorithm = collective::AlgorithmFromName(row.algorithm);
-  if (row.nodes < 2 || !algorithm || *algorithm == Algorithm::kAuto ||
-      *algorithm == Algorithm::kHierarchical) {
-    return std::nullopt;
-  }
-  const std::optional<collective::LinkModel>& link = measured.Get();
-  if (!link) {
-    return std::nullopt;
-  }
-  const double seconds = Predict(collective, *algorithm, row.bytes, row.nodes, *link).seconds;
-  return seconds > 0 ? std::optional(row.time_us * 1e-6 / seconds) : std::nullopt;
-}
-
 // Rows of rank 0 become the table; everything else goes to standard error as it is.
-LineSink RowSink(const BenchFlags& flags,
-                 collective::Collective collective,
-                 MeasuredLink& link,
-                 std::vector<BenchRow>& rows) {
-  return [=, as_json = flags.as_json, &link, &rows](
+LineSink RowSink(const BenchFlags& flags, std::vector<BenchRow>& rows) {
+  return [=, as_json = flags.as_json, &rows](
              std::uint32_t rank, Stream stream, std::string_view line) {
     std::optional<BenchRow> row =
         rank == 0 && stream == Stream::kOut ? FromLine(line) : std::nullopt;
@@ -146,7 +100,6 @@ LineSink RowSink(const BenchFlags& flags,
       std::fprintf(stderr, "[%u] %.*s\n", rank, static_cast<int>(line.size()), line.data());
       return;
     }
-    row->model_ratio = ModelRatio(*row, collective, link);
     rows.push_back(*row);
     if (!as_json) {
       std::fputs(TableLine(*row).c_str(), stdout);
@@ -195,7 +148,7 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   }
   absl::StatusOr<Place> place = flags.sockets.empty() || flags.is_local
                                     ? StartCluster(flags, *janitor, *stop)
-                                    : UseSockets(flags.sockets);
+                                    : UseSockets(flags.sockets, flags.coordinator);
   if (!place.ok()) {
     return CodeOrError(*stop, place.status());
   }
@@ -217,14 +170,12 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   }
   PrintHeader(flags, made.plan, *place);
   std::vector<BenchRow> rows;
-  MeasuredLink link(place->cluster ? place->cluster->coordinator_address() : flags.coordinator);
   RankRunParts parts{*janitor, *stop, {}, {}};
   if (place->cluster) {
     parts.daemons = place->cluster->daemons();
     parts.where_to_look = place->cluster->WhereToLook();
   }
-  const absl::StatusOr<int> code =
-      RunRanks(place->ranks, {}, parts, RowSink(flags, made.plan.collective, link, rows));
+  const absl::StatusOr<int> code = RunRanks(place->ranks, {}, parts, RowSink(flags, rows));
   if (flags.as_json) {
     std::fputs(ToJson(rows, place->congestion_control).c_str(), stdout);
   }
@@ -247,7 +198,7 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
                    flags->sockets,
                    "Without --local: use running agents of one cluster, one rank at each of these "
                    "sockets; one named twice gets two")
-      ->type_name("PATH ...")
+      ->type_name("PATH")
       ->delimiter(',');
   command->add_option(
       "--coordinator",

@@ -8,16 +8,19 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 
 #include "cli/bench/board.h"
+#include "cli/bench/model_ratio.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/report.h"
 #include "cli/bench/values.h"
@@ -72,10 +75,11 @@ void Require(maypole_status status, const char* what) {
 
 class BenchRank {
  public:
-  BenchRank(const BenchPlan& plan, maypole_session* session, Board board)
+  BenchRank(const BenchPlan& plan, maypole_session* session, Board board, std::string coordinator)
       : plan_(plan),
         session_(session),
         board_(std::move(board)),
+        model_ratio_(std::move(coordinator)),
         rank_(static_cast<std::uint32_t>(maypole_rank(session))),
         cell_(board_.cells()[rank_]),
         shape_{
@@ -118,6 +122,7 @@ class BenchRank {
   const BenchPlan& plan_;
   maypole_session* session_;
   Board board_;
+  ModelRatio model_ratio_;  // of rank 0
   std::uint32_t rank_;
   RankCell& cell_;
   ValueShape shape_;
@@ -264,7 +269,8 @@ void BenchRank::Measure(std::span<std::byte> memory) {
   std::copy(std::begin(after.algorithm), std::end(after.algorithm), cell_.algorithm.begin());
   Barrier();
   if (rank_ == 0) {
-    const BenchRow row = MakeRow(plan_, memory.size(), iterations, board_.cells());
+    BenchRow row = MakeRow(plan_, memory.size(), iterations, board_.cells());
+    row.model_ratio = model_ratio_.Of(row, plan_.collective);
     std::printf("%s\n", ToLine(row).c_str());
     std::fflush(stdout);
   }
@@ -279,7 +285,9 @@ int RunBenchRank(const BenchPlanFlags& flags, int board_fd) {
   if (!made.error.empty() || !board.valid()) {
     return Fail("bench-rank", made.error.empty() ? "cannot map the board" : made.error);
   }
-  BenchRank(made.plan, session, std::move(board)).Run();
+  // In a namespace only a rank reaches the coordinator.
+  const char* coordinator = std::getenv("MAYPOLE_COORDINATOR");
+  BenchRank(made.plan, session, std::move(board), coordinator != nullptr ? coordinator : "").Run();
   maypole_close(session);
   return 0;
 }

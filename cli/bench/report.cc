@@ -124,6 +124,9 @@ std::optional<BenchRow> FromLine(std::string_view line) {
   if (object.contains("wrong") && object["wrong"].is_number()) {
     row.wrong = object["wrong"].get<std::uint64_t>();
   }
+  if (object.contains("model_ratio") && object["model_ratio"].is_number()) {
+    row.model_ratio = object["model_ratio"].get<double>();
+  }
   return row;
 }
 

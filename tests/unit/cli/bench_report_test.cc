@@ -74,7 +74,8 @@ TEST(BenchReport, WrongElementsAreCountedOnlyWhereTheyWereChecked) {
 TEST(BenchReport, ALineSurvivesTheWayToTheDriver) {
   BenchPlan plan;
   plan.check = true;
-  const BenchRow row = MakeRow(plan, 1000, 3, FourRanks());
+  BenchRow row = MakeRow(plan, 1000, 3, FourRanks());
+  row.model_ratio = 1.25;
   const std::optional<BenchRow> back = FromLine(ToLine(row));
   ASSERT_TRUE(back);
   EXPECT_EQ(ToLine(*back), ToLine(row));
