@@ -79,7 +79,8 @@ void AddFile(CLI::App& app) {
 // Only of the command that is given: a variable that means another one is nothing to this one.
 void NameVariables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (option != command.get_help_ptr() && !option->get_lnames().empty()) {
+    if (option != command.get_help_ptr() && !option->get_lnames().empty() &&
+        option->get_envname().empty()) {
       option->envname(daemon::VariableOf(option->get_lnames().front()));
     }
   }
@@ -117,7 +118,7 @@ int Main(int argc, char** argv) {
   for (CLI::App* command : app.get_subcommands({})) {
     command->preparse_callback([command](std::size_t) { NameVariables(*command); });
   }
-  AddBenchRankCommand(app, exit_code);  // for `bench` only, which says everything by flags
+  AddBenchRankCommand(app, exit_code);  // whose options `bench` gives as flags
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -104,13 +104,13 @@ std::string WaitingText(const v1::Status& status) {
   for (const auto& [op, nodes] : WaitingOf(status)) {
     absl::StrAppendFormat(
         &text,
-        "  op '%s' #%u of job %s has waited %s%s on %s: %s\n",
+        "  op '%s' #%u of job %s has waited on %s for %s%s: %s\n",
         op->op(),
         op->occurrence(),
         op->job(),
-        Age(op->seconds()),
-        op->missing_ranks().empty() ? "" : " for " + RanksText(op->missing_ranks()),
         nodes.size() <= kNodesNamed ? absl::StrJoin(nodes, ", ") : Counted(nodes.size(), "node"),
+        Age(op->seconds()),
+        op->missing_ranks().empty() ? "" : ", " + RanksText(op->missing_ranks()) + " missing",
         op->reason());
   }
   return text.empty() ? "\nNothing waits.\n" : "\nWaiting:\n" + text;

@@ -12,9 +12,9 @@ namespace {
 
 // What leaves a group of members by its uplink.
 struct Crossing {
-  double latencies = 0;     // that follow one another
-  double group_bytes = 0;   // of all its members
-  double member_bytes = 0;  // that the busiest member sends meanwhile
+  double latencies = 0;    // that follow one another
+  double group_bytes = 0;  // of all its members
+  double share = 1;        // of what the busiest member sends: what it sends meanwhile
 };
 
 // What follows one another: at the busiest member, and on the way of a message through many.
@@ -45,10 +45,10 @@ Cost Make(std::uint32_t rounds, double volume, const Load& load, const LinkModel
                    port(load.way_messages, load.way_bytes) * Slowdown(load.way_messages, link) +
                    port(load.messages, load.bytes) * link.slowest / rails;
   if (const Crossing& crossing = load.crossing; crossing.group_bytes > 0) {
-    seconds += crossing.latencies * link.uplink.latency_seconds +
-               std::max(0.0,
-                        crossing.group_bytes / link.uplink.bytes_per_second -
-                            crossing.member_bytes / (link.bytes_per_second * rails));
+    const double sent = (load.way_bytes + load.bytes / rails) / link.bytes_per_second;
+    seconds +=
+        crossing.latencies * link.uplink.latency_seconds +
+        std::max(0.0, crossing.group_bytes / link.uplink.bytes_per_second - crossing.share * sent);
   }
   return {.rounds = rounds,
           .bytes_sent = whole_bytes,
@@ -73,23 +73,26 @@ std::uint32_t GroupOf(const LinkModel& link, std::uint32_t members) {
 
 Crossing CrossingOfRing(double volume, std::uint32_t members, const LinkModel& link) {
   const std::uint32_t group = GroupOf(link, members);
-  return group == 0 ? Crossing{} : Crossing{2.0 * (members - 1) / group, volume, volume};
+  return group == 0 ? Crossing{} : Crossing{2.0 * (members - 1) / group, volume};
 }
 
 // Everybody sends `bytes` to each other member, `times` times one after the other.
 Crossing CrossingOfAll(double bytes, double times, std::uint32_t members, const LinkModel& link) {
   const std::uint32_t group = GroupOf(link, members);
-  return group == 0
-             ? Crossing{}
-             : Crossing{
-                   times, times * group * (members - group) * bytes, times * (members - 1) * bytes};
+  return group == 0 ? Crossing{} : Crossing{times, times * group * (members - group) * bytes};
 }
 
-// A group of a tree has about one parent and two children outside.
-Crossing CrossingOfTree(double bytes, std::uint32_t members, const LinkModel& link) {
+// Times the tensor that the busiest group sends out, as the simulator counts it: of two trees that
+// share the tensor less than of one, and least among few groups.
+Crossing CrossingOfTree(
+    double bytes, double trees, double passes, std::uint32_t members, const LinkModel& link) {
   const std::uint32_t group = GroupOf(link, members);
-  return group == 0 ? Crossing{}
-                    : Crossing{2.0 * std::bit_width((members - 1) / group), 3 * bytes, 3 * bytes};
+  if (group == 0) {
+    return {};
+  }
+  const std::uint32_t groups = (members - 1) / group + 1;
+  const double of_group = groups <= 3 ? 2 : trees == 1 ? 4 : 3;
+  return {2.0 * std::bit_width(groups - 1), (group == 1 ? passes : of_group) * bytes};
 }
 
 // Exchanges at the group's distance and beyond; `folded` bytes cross too.
@@ -104,9 +107,10 @@ Crossing CrossingOfHalving(double bytes,
   }
   const double inside = std::min(group, core);
   const double member_bytes = 2 * (core - inside) / core * bytes + folded;
+  const double volume = 2.0 * (core - 1) / core * bytes + folded;
   return {2 * std::ceil(std::log2(core / inside)) + (folded > 0 ? 2 : 0),
           group * member_bytes,
-          member_bytes};
+          member_bytes / volume};
 }
 
 // `trees` share the tensor; the busiest member passes it on `passes` times.
@@ -127,7 +131,7 @@ Cost PredictTree(double bytes,
                .messages = messages,
                .bytes = messages * slice_bytes,
                .at_once = slices,
-               .crossing = CrossingOfTree(bytes, members, link),
+               .crossing = CrossingOfTree(bytes, trees, passes, members, link),
                .way_messages = first,
                .way_bytes = first * slice_bytes},
               link);

@@ -25,11 +25,11 @@
 // With r rails the parts of b and of messages shrink to 1/r where as many messages are on the way
 // at once: a ring whose chunk is one slice uses one rail.
 // Behind uplinks of rate u, with groups of g, direct sends 2 g (P-g)/P N out of a group and
-// halving-doubling 2 g (Q-g)/Q N, a ring or tree only what one or three members send; what that
-// takes longer than the members' own links comes on top.
-// A slowest member that takes k times as long makes that much longer what a busy member sends, but
-// of the way of a tree's first slice only the six messages of one parent.
-// Summing costs nothing here, and members never collide: simulate.h has both.
+// halving-doubling 2 g (Q-g)/Q N, a ring what one member sends, a tree 4N, a double tree 3N (each
+// 2N among up to three groups); what that takes longer than the members' own links comes on top. A
+// slowest member that takes k times as long makes that much longer what a busy member sends, but of
+// the way of a tree's first slice only the six messages of one parent. Summing costs nothing here,
+// and members never collide: simulate.h has both.
 //
 // The other collectives, where bytes are those of the member that sends most:
 //

@@ -22,7 +22,7 @@ using Units = std::vector<Unit>;
 // What a member sends to and receives from each member, itself among them.
 struct Traffic {
   std::vector<Units> to;
-  std::vector<Units> from;
+  std::vector<Units> from;  // without sums
 };
 
 void Append(const Units& units, std::uint32_t end, std::vector<Units>& by_member) {
@@ -47,7 +47,7 @@ Traffic TrafficOf(const Shape& shape) {
     if (part.ComesFrom(self)) {
       Append(units, part.to, traffic.to);
     }
-    if (part.GoesTo(self)) {
+    if (part.GoesTo(self) && !part.is_sum()) {
       Append(units, part.from, traffic.from);
     }
   }
@@ -75,9 +75,7 @@ void AppendReceives(const std::vector<Units>& from, ScheduleBuilder& builder) {
   for (std::uint32_t distance = 1; distance < builder.shape().members; ++distance) {
     const Member peer = builder.Previous(distance);
     for (const Unit& unit : from[peer.value()]) {
-      if (!unit.is_sum) {
-        builder.Receive(unit.range, peer, Buffer::kResult);
-      }
+      builder.Receive(unit.range, peer, Buffer::kResult);
     }
   }
 }

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kBucketsMax = 1'000'000;
 constexpr double kWorthSaying = 0.01;  // of the time that it shortens
 constexpr double kEndless = 1e30;      // bytes/s
+constexpr double kOfBoth = 0.5;        // of what two save together: one that saves more binds
 constexpr double kStepsMost = 5e6;
 constexpr std::uint32_t kWindow = 2;  // messages to one peer, as the agents have by default
 
@@ -23,9 +24,15 @@ std::uint32_t NodesOf(const PlanRequest& request) {
   return request.ranks / request.ranks_per_node;
 }
 
-bool HasRacks(const PlanRequest& request) {
+// Groups of nodes that share one.
+bool HasUplinks(const PlanRequest& request) {
   const std::uint32_t rack = request.link.uplink.members;
-  return rack > 1 && rack < NodesOf(request);
+  return rack > 0 && rack < NodesOf(request);
+}
+
+// Groups of several, among which a hierarchy is something else than a flat algorithm.
+bool HasRacks(const PlanRequest& request) {
+  return request.link.uplink.members > 1 && HasUplinks(request);
 }
 
 struct AcrossRacks {
@@ -80,7 +87,7 @@ Cost CostOf(const PlanRequest& request, Algorithm algorithm, std::uint64_t bytes
 Network NetworkOf(const PlanRequest& request) {
   Network network = {.link = request.link};
   network.slowness = {request.link.slowest};
-  if (HasRacks(request)) {
+  if (HasUplinks(request)) {
     const UplinkModel& uplink = request.link.uplink;
     network.uplink = {.latency_seconds = uplink.latency_seconds,
                       .bytes_per_second = uplink.bytes_per_second};
@@ -191,9 +198,15 @@ void AdviseLinks(const PlanRequest& request, Adviser& adviser) {
                    [](PlanRequest& changed) { changed.link.slowest = 1; });
   adviser.Consider(std::to_string(2 * link.rails) + " rails per node",
                    [](PlanRequest& changed) { changed.link.rails *= 2; });
-  if (HasRacks(request)) {
-    adviser.Consider("uplinks of " + Rate(2 * link.uplink.bytes_per_second),
+  if (HasUplinks(request)) {
+    const std::string uplinks = Rate(2 * link.uplink.bytes_per_second);
+    adviser.Consider("uplinks of " + uplinks,
                      [](PlanRequest& changed) { changed.link.uplink.bytes_per_second *= 2; });
+    adviser.Consider("uplinks of " + uplinks + " and links of " + Rate(2 * link.bytes_per_second),
+                     [](PlanRequest& changed) {
+                       changed.link.uplink.bytes_per_second *= 2;
+                       changed.link.bytes_per_second *= 2;
+                     });
     if (link.uplink.members % 2 == 0) {
       adviser.Consider("fewer ranks per link: half the nodes behind each uplink",
                        [](PlanRequest& changed) { changed.link.uplink.members /= 2; });
@@ -251,6 +264,7 @@ std::vector<Advice> Advise(const PlanRequest& request) {
 }
 
 // The part of the time that would be saved by links without a limit of one kind; the largest binds.
+// Where links and uplinks are about equally narrow, only both together would save much.
 std::string BottleneckOf(const PlanRequest& request) {
   if (NodesOf(request) == 1 && !request.inner) {
     return "none (one node needs no network)";
@@ -261,9 +275,9 @@ std::string BottleneckOf(const PlanRequest& request) {
   }
   std::string binds;
   double largest = 0;
-  const auto consider = [&](const std::string& what, const PlanRequest& without) {
+  const auto consider = [&](const std::string& what, const PlanRequest& without, double most = 1) {
     const double saved = (now - SecondsOf(without)) / now;
-    if (saved > largest) {
+    if (saved * most > largest) {
       largest = saved;
       binds = what;
     }
@@ -281,6 +295,9 @@ std::string BottleneckOf(const PlanRequest& request) {
   without = request;
   without.inner.reset();
   consider("the links inside the nodes", without);
+  without = request;
+  without.link.bytes_per_second = without.link.uplink.bytes_per_second = kEndless;
+  consider("the bandwidth of links and uplinks alike", without, kOfBoth);
   if (largest < kWorthSaying) {
     return "compute (the network hides behind it)";
   }

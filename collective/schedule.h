@@ -157,7 +157,8 @@ struct Shape {
   ElementCount slice_elements = 1 << 17;
   std::vector<Level> levels = {};  // innermost first; empty: kHierarchical is not available
   Collective collective = Collective::kAllReduce;
-  // Of members, ascending, all elements; empty: one part, from everybody to everybody.
+  // Of members, ascending, all elements or all that concern `self` (PartsAt in parts.h); empty: one
+  // part, from everybody to everybody.
   std::vector<Part> parts = {};
   // The order in which kDirect and kNaive add up the members; empty: by number.
   std::vector<Member> sum_order = {};

@@ -25,7 +25,8 @@ std::optional<std::uint64_t> FirstFit::Take(std::uint64_t bytes) {
 
 void FirstFit::Give(std::uint64_t offset, std::uint64_t bytes) {
   auto next = holes_.lower_bound(offset);
-  MAYPOLE_CHECK(next == holes_.end() ? bytes <= bytes_ - offset : bytes <= next->first - offset);
+  const std::uint64_t end = next == holes_.end() ? bytes_ : next->first;
+  MAYPOLE_CHECK(offset <= end && bytes <= end - offset);
   if (next != holes_.end() && offset + bytes == next->first) {
     bytes += next->second;
     next = holes_.erase(next);

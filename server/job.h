@@ -55,7 +55,7 @@ struct Job {
   std::map<std::uint32_t, RowNews> news;           // of epoch.tuning, by row
   std::map<std::uint32_t, std::uint32_t> changes;  // of the time that a row takes, once measured
   std::vector<collective::Correction> learned;
-  std::vector<collective::LevelModel> level_costs;  // of epoch.tuning; empty: not measured
+  std::vector<collective::LevelModel> level_costs;  // of epoch.levels, as last published here
   std::string reason;  // why it is in this state; while forming, ReasonOf tells
 
   bool is_complete() const { return seats.size() == epoch.world_size; }

@@ -61,10 +61,14 @@ std::string NamesOf(const Values& values) {
   return names;
 }
 
+// Those that send something.
 std::string CollectiveNames() {
   std::vector<collective::Collective> all;
   for (std::size_t number = 0; number < collective::kCollectiveCount; ++number) {
-    all.push_back(static_cast<collective::Collective>(number));
+    if (const auto one = static_cast<collective::Collective>(number);
+        one != collective::Collective::kBarrier) {
+      all.push_back(one);
+    }
   }
   return NamesOf(all);
 }
@@ -77,6 +81,11 @@ std::string AlgorithmNames(collective::Collective collective) {
     }
   }
   return NamesOf(available);
+}
+
+std::string Fault(const std::string& key, const std::string& value, const std::string& place) {
+  return value.empty() ? key + " is missing; one of "
+                       : key + " = \"" + value + "\" does not exist" + place + "; one of ";
 }
 
 bool HasUnit(std::string_view text) {
@@ -156,15 +165,14 @@ absl::StatusOr<TuningRule> Rule::Read() const {
   const auto collective = collective::CollectiveFromName(*collective_name);
   if (!collective || *collective == collective::Collective::kBarrier) {
     return Invalid(at == nullptr ? table_ : *at,
-                   "collective = \"" + *collective_name + "\" does not exist; one of " +
-                       CollectiveNames() + ", but for barrier, which sends nothing");
+                   Fault("collective", *collective_name, "") + CollectiveNames());
   }
   at = table_.get("algorithm");
   const auto algorithm = collective::AlgorithmFromName(*algorithm_name);
   if (!algorithm || !collective::IsAvailable(*collective, *algorithm)) {
     return Invalid(at == nullptr ? table_ : *at,
-                   "algorithm = \"" + *algorithm_name + "\" does not exist for " +
-                       *collective_name + "; one of " + AlgorithmNames(*collective));
+                   Fault("algorithm", *algorithm_name, " for " + *collective_name) +
+                       AlgorithmNames(*collective));
   }
   if (*from >= *below) {
     return Invalid(*table_.get("below"),

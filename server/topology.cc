@@ -191,10 +191,10 @@ std::size_t Distance(const std::vector<Grouping>& groups, std::size_t a, std::si
 Algorithm FastestFor(const LevelModel& level) {
   Algorithm fastest = Algorithm::kRing;
   double least = 0;
-  for (const Algorithm algorithm : {Algorithm::kRing,
-                                    Algorithm::kHalvingDoubling,
-                                    Algorithm::kDoubleTree,
-                                    Algorithm::kDirect}) {
+  for (const Algorithm algorithm : collective::kPreference) {
+    if (algorithm == Algorithm::kHierarchical) {
+      continue;  // it is made of the others
+    }
     const double seconds =
         PredictAllReduce(algorithm, kLevelBytes, level.members, level.link).seconds;
     if (least == 0 || seconds < least * (1 - collective::kTie)) {

@@ -458,7 +458,8 @@ void AgentCore::Schedule(TimePoint now) {
       sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.token; });
   // A tick that is due stays due, however many other events come first.
   if (Busy() || waits || !early_.empty()) {
-    next_tick_ = std::min({next_tick_, now + kTickBusy, next_heartbeat_});
+    // The next heartbeat may be long overdue, as none is sent without a job.
+    next_tick_ = std::min(next_tick_, now + std::min<Duration>(kTickBusy, peers_.lease() / 3));
   } else if (!jobs_.empty()) {
     next_tick_ = std::min(next_tick_, next_heartbeat_);
   } else {

@@ -28,7 +28,6 @@ namespace {
 struct BenchFlags {
   std::string local = "2x1";
   std::vector<std::string> sockets;
-  bool is_local = false;    // --local is given
   std::string coordinator;  // of those sockets' agents; empty: not asked
   ClusterFlags cluster;
   BenchPlanFlags plan;
@@ -146,7 +145,7 @@ absl::StatusOr<int> RunBench(const BenchFlags& flags) {
   if (!janitor.ok()) {
     return janitor.status();
   }
-  absl::StatusOr<Place> place = flags.sockets.empty() || flags.is_local
+  absl::StatusOr<Place> place = flags.sockets.empty()
                                     ? StartCluster(flags, *janitor, *stop)
                                     : UseSockets(flags.sockets, flags.coordinator);
   if (!place.ok()) {
@@ -193,23 +192,28 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   CLI::Option* local =
       command->add_option("--local", flags->local, "Start a cluster here: NODESxRANKS, e.g. 4x2")
           ->capture_default_str();
-  command
-      ->add_option("--socket",
-                   flags->sockets,
-                   "Without --local: use running agents of one cluster, one rank at each of these "
-                   "sockets; one named twice gets two")
-      ->type_name("PATH")
-      ->delimiter(',');
-  command->add_option(
-      "--coordinator",
-      flags->coordinator,
-      "With --socket: HOST:PORT of their coordinator, which knows the links that the "
-      "model predicts from");
   AddClusterFlags(*command, flags->cluster);
+  // Not MAYPOLE_SOCKET, which is there for ranks: a bench in their shell would measure one of them.
+  CLI::Option* sockets =
+      command
+          ->add_option("--socket",
+                       flags->sockets,
+                       "Use running agents of one cluster, one rank at each of these sockets; one "
+                       "named twice gets two")
+          ->type_name("PATH")
+          ->delimiter(',')
+          ->envname("MAYPOLE_BENCH_SOCKET")
+          ->excludes(local);
+  for (const char* of_cluster : {"--netns", "--rate", "--congestion-control", "--reduce-threads"}) {
+    sockets->excludes(command->get_option(of_cluster));
+  }
+  command->add_option("--coordinator",
+                      flags->coordinator,
+                      "With --socket: HOST:PORT of their coordinator, which knows the links that "
+                      "the model predicts from");
   AddBenchPlanFlags(*command, flags->plan);
   command->add_flag("--json", flags->as_json, "Print JSON: rows[].{bytes,time_us,...}");
-  command->callback([flags, local, &exit_code] {
-    flags->is_local = local->count() > 0;  // it wins over a node's MAYPOLE_SOCKET
+  command->callback([flags, &exit_code] {
     const absl::StatusOr<int> code = RunBench(*flags);
     exit_code = code.ok() ? *code : Fail("bench", std::string(code.status().message()));
   });

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/bench/report.h"
 #include "collective/cost.h"
@@ -22,7 +23,7 @@ class ModelRatio {
   std::optional<double> Of(const BenchRow& row, collective::Collective collective);
 
  private:
-  // Asks until there is an answer with a measured link.
+  // Asks until a link is measured; gives up, with a line on standard error, if nobody answers.
   const std::optional<collective::LinkModel>& Link();
 
   std::string coordinator_;

@@ -116,6 +116,19 @@ TEST_F(CommandLineTest, OutputThatCannotBeWrittenIsAFailureWithTheReason) {
   }
 }
 
+TEST_F(CommandLineTest, ABenchIsOfOneClusterOnly) {
+  const EndedProcess both = RunToEnd(Maypole({"bench", "--local", "2x1", "--socket", "/none"}));
+  EXPECT_NE(both.code, 0);
+  EXPECT_THAT(both.output, AllOf(HasSubstr("--local"), HasSubstr("--socket")));
+  const EndedProcess links = RunToEnd(Maypole({"bench", "--socket", "/none", "--netns"}));
+  EXPECT_NE(links.code, 0);
+  EXPECT_THAT(links.output, AllOf(HasSubstr("--netns"), HasSubstr("--socket")));
+  const EndedProcess in_the_shell_of_a_rank =
+      RunToEnd(Maypole({"bench", "--local", "1x1", "--sizes", "4KiB", "--iterations", "1"}),
+               {"MAYPOLE_SOCKET=/none"});
+  EXPECT_EQ(in_the_shell_of_a_rank.code, 0) << in_the_shell_of_a_rank.output;
+}
+
 TEST_F(CommandLineTest, AnAlgorithmOfBenchIsAnyNameThatTheAgentsKnow) {
   const auto bench = [](const std::string& algorithm) {
     return RunToEnd(

@@ -137,10 +137,12 @@ TEST_F(RankRunTest, WhereToLookIsNotSaidIfARankFailsSoon) {
   std::ofstream(log) << "TIME warning maypole-agent: rank 0 was lost\n";
   daemons.push_back({"agent 0", log, ChildProcess::Start(child).value()});
   child.argv = {"sh", "-c", "exit 3"};
+  ChildOptions other;  // lives on beyond the time to look
+  other.argv = {"sleep", "0.6"};
   const LineSink sink = [](std::uint32_t, Stream, std::string_view) {};
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(
-      RunRanks({child}, {.look_seconds = kLongSeconds}, {*janitor_, *stop_, daemons, "look"}, sink)
+      RunRanks({child, other}, {.look_seconds = 0.3}, {*janitor_, *stop_, daemons, "look"}, sink)
           .value(),
       3);
   const std::string shown = ::testing::internal::GetCapturedStderr();

@@ -85,9 +85,8 @@ TEST(StatusText, ShowsNodesJobsAndWhatWaitsForWhom) {
   EXPECT_THAT(text, HasSubstr("missing: rank 2\n"));
   EXPECT_THAT(
       text,
-      HasSubstr(
-          "Waiting:\n  op 'layer1' #0 of job train has waited 7.9 s for ranks 1, 3 on node-a, "
-          "node-b: not submitted\n"))
+      HasSubstr("Waiting:\n  op 'layer1' #0 of job train has waited on node-a, node-b for 7.9 s, "
+                "ranks 1, 3 missing: not submitted\n"))
       << "an op that several nodes tell of is one line";
 }
 

@@ -112,7 +112,8 @@ TEST(CostModel, AgreesWithTheSimulatedTimeOnRailsAndBehindUplinks) {
                               {Algorithm::kHalvingDoubling, 0.35}};
   for (const Setting& setting : settings) {
     for (const std::uint32_t members : {8U, 32U}) {
-      for (const Network& network : {Network{.link = WithRails(4)}, FatTree(members, 4, 2)}) {
+      for (const Network& network :
+           {Network{.link = WithRails(4)}, FatTree(members, 4, 2), FatTree(members, 4, 4)}) {
         const std::uint64_t bytes = 64 * kMiB;
         const Shape shape = {
             .members = members, .elements = bytes / 4, .slice_elements = 64 * 1024 / 4};

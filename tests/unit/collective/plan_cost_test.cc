@@ -153,6 +153,37 @@ TEST(Plan, ComparesAHierarchyWhereRacksShareUplinks) {
   EXPECT_THAT(MakePlan(direct).advice.front().what, HasSubstr("in place of direct"));
 }
 
+TEST(Plan, NamesLinksAndUplinksWhereBothBindAlike) {
+  for (const std::uint32_t rack : {1U, 2U, 4U}) {
+    PlanRequest request = Request(256 * kMiB, 8);
+    request.link.uplink = {.members = rack, .bytes_per_second = request.link.bytes_per_second};
+    const Plan plan = MakePlan(request);
+    EXPECT_THAT(plan.bottleneck, HasSubstr("links and uplinks alike")) << rack;
+    for (const Advice& advice : plan.advice) {
+      EXPECT_THAT(advice.what, Not(HasSubstr("rails"))) << rack;
+    }
+    request.link.uplink.bytes_per_second /= 4;
+    EXPECT_THAT(MakePlan(request).bottleneck, HasSubstr("the uplinks of the racks")) << rack;
+  }
+}
+
+// A rail more never makes it slower, nor does it help where uplinks bind.
+TEST(Plan, RailsDoNotWidenUplinks) {
+  PlanRequest request = Request(256 * kMiB, 8);
+  request.link.uplink = {.members = 2, .bytes_per_second = request.link.bytes_per_second / 2};
+  const Plan one = MakePlan(request);
+  request.link.rails = 2;
+  const Plan two = MakePlan(request);
+  for (const Algorithm algorithm : {Algorithm::kRing,
+                                    Algorithm::kDirect,
+                                    Algorithm::kTree,
+                                    Algorithm::kDoubleTree,
+                                    Algorithm::kHalvingDoubling}) {
+    EXPECT_NEAR(CostIn(two, algorithm).seconds / CostIn(one, algorithm).seconds, 1, 0.01)
+        << Name(algorithm);
+  }
+}
+
 TEST(Plan, UsesRailsWhereMessagesCanShareThem) {
   PlanRequest request = Request(512 * kMiB, 8);
   const double one = CostIn(MakePlan(request), Algorithm::kRing).seconds;

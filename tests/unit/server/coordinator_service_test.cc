@@ -204,8 +204,15 @@ TEST_F(CoordinatorService, ServesReflection) {
 }
 
 TEST_F(CoordinatorService, IsWellAsLongAsItsClockTicks) {
+  const TimePoint begin = std::chrono::steady_clock::now();
+  // Before its first tick nothing can be said.
+  while (server_->Health(begin + std::chrono::hours(1)).ok &&
+         std::chrono::steady_clock::now() < begin + kPatience) {
+    std::this_thread::yield();
+  }
   const TimePoint start = std::chrono::steady_clock::now();
   // Too late for a clock that has stood still since before the start.
+  EXPECT_FALSE(server_->Health(start + std::chrono::hours(1)).ok);
   const TimePoint later = start + daemon::LoopWatch::kRoundMax + std::chrono::milliseconds(1);
   while (!server_->Health(later).ok && std::chrono::steady_clock::now() < start + kPatience) {
     std::this_thread::yield();

@@ -76,8 +76,10 @@ TEST(Rules, AreRefusedWithValueLineAndTheAllowedForm) {
               AllOf(HasSubstr("line 2"), HasSubstr("all_sum"), HasSubstr("reduce_scatter")));
   EXPECT_THAT(Refusal("[[rule]]\ncollective = \"broadcast\"\nalgorithm = \"halving\""),
               AllOf(HasSubstr("line 3"), HasSubstr("halving"), HasSubstr("ring, direct, tree")));
-  EXPECT_THAT(Refusal("[[rule]]\nalgorithm = \"ring\""), HasSubstr("collective = \"\""));
-  EXPECT_THAT(Refusal("[[rule]]\ncollective = \"all_reduce\""), HasSubstr("algorithm = \"\""));
+  EXPECT_THAT(Refusal("[[rule]]\nalgorithm = \"ring\""),
+              HasSubstr("collective is missing; one of all_reduce, reduce_scatter"));
+  EXPECT_THAT(Refusal("[[rule]]\ncollective = \"all_reduce\""),
+              HasSubstr("algorithm is missing; one of ring"));
   EXPECT_THAT(Refusal("[rule]\ncollective = \"all_reduce\""), HasSubstr("[[rule]]"));
   EXPECT_THAT(Refusal("[[rules]]\ncollective = \"all_reduce\""), HasSubstr("\"rules\""));
   EXPECT_THAT(Refusal("[[rule]\n"), AllOf(HasSubstr("line 1"), HasSubstr("no TOML")));
