@@ -1,5 +1,6 @@
 #include "server/coordinator_service.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -34,6 +35,18 @@ TimePoint Now() {
 }
 
 class AttachReactor;
+
+// A report may be older than the end of a job whose op waited.
+v1::AgentReport WithoutEndedJobs(v1::AgentReport report, const v1::Status& status) {
+  const auto has_ended = [&](const v1::WaitingOp& op) {
+    return std::none_of(status.jobs().begin(), status.jobs().end(), [&](const v1::JobStatus& job) {
+      return job.job() == op.job();
+    });
+  };
+  auto& waiting = *report.mutable_waiting();
+  waiting.erase(std::remove_if(waiting.begin(), waiting.end(), has_ended), waiting.end());
+  return report;
+}
 
 // The core and the streams that it speaks to.
 class Switchboard {
@@ -87,7 +100,8 @@ class Switchboard {
     status.set_uptime_seconds(std::chrono::duration<double>(Now() - start_).count());
     for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
       if (auto report = reports_.find(snapshot.nodes[i].connection); report != reports_.end()) {
-        *status.mutable_nodes(static_cast<int>(i))->mutable_report() = report->second;
+        *status.mutable_nodes(static_cast<int>(i))->mutable_report() =
+            WithoutEndedJobs(report->second, status);
       }
     }
   }

@@ -213,6 +213,15 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
                       "the model predicts from");
   AddBenchPlanFlags(*command, flags->plan);
   command->add_flag("--json", flags->as_json, "Print JSON: rows[].{bytes,time_us,...}");
+  command->footer(
+      "Columns: time is the median from one completion of the last rank to the next; algbw is size "
+      "/ time,\n"
+      "busbw algbw times the share that the busiest link carries, 2(P-1)/P for all_reduce, as in "
+      "nccl-tests;\n"
+      "wire/agent is what an agent sent per op; cpu that of ranks and agents; ratio is time / the "
+      "model's for\n"
+      "the links as measured. The first ops of a size try algorithms: --warm-up 10 lets the choice "
+      "settle.");
   command->callback([flags, &exit_code] {
     const absl::StatusOr<int> code = RunBench(*flags);
     exit_code = code.ok() ? *code : Fail("bench", std::string(code.status().message()));

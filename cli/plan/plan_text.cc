@@ -141,6 +141,11 @@ std::string NotesText(const collective::PlanRequest& request, const collective::
   const bool left_out = std::any_of(plan.algorithms.begin(),
                                     plan.algorithms.end(),
                                     [](const auto& row) { return !row.simulated_seconds; });
+  if (request.simulate && request.link.slowest > 1) {
+    absl::StrAppend(&text,
+                    "simulated: the slow node is the first, which trees have as a leaf; the time "
+                    "beside it is for a slow node anywhere.\n");
+  }
   if (request.simulate && left_out) {
     absl::StrAppend(&text, "-: not simulated, as the schedules have more than 5 million steps.\n");
   }

@@ -167,7 +167,7 @@ TEST(Plan, NamesLinksAndUplinksWhereBothBindAlike) {
   }
 }
 
-// A rail more never makes it slower, nor does it help where uplinks bind.
+// They are not slower with one more, nor faster but for what stays inside a group.
 TEST(Plan, RailsDoNotWidenUplinks) {
   PlanRequest request = Request(256 * kMiB, 8);
   request.link.uplink = {.members = 2, .bytes_per_second = request.link.bytes_per_second / 2};
@@ -179,7 +179,7 @@ TEST(Plan, RailsDoNotWidenUplinks) {
                                     Algorithm::kTree,
                                     Algorithm::kDoubleTree,
                                     Algorithm::kHalvingDoubling}) {
-    EXPECT_NEAR(CostIn(two, algorithm).seconds / CostIn(one, algorithm).seconds, 1, 0.01)
+    EXPECT_NEAR(CostIn(two, algorithm).seconds / CostIn(one, algorithm).seconds, 1, 0.03)
         << Name(algorithm);
   }
 }

@@ -93,6 +93,8 @@ TEST_F(CoordinatorService, ShowsNodesWithTheirReportsAndFormingJobsWithWhoIsMiss
   EXPECT_EQ(agent.Read().welcome().version(), "1.0");
   v1::AgentMessage message;
   message.mutable_report()->set_ops(17);
+  message.mutable_report()->add_waiting()->set_job("ended since");
+  message.mutable_report()->add_waiting()->set_job("train");
   agent.stream->Write(message);
   message.mutable_join()->set_job("train");
   message.mutable_join()->set_rank(1);
@@ -106,6 +108,8 @@ TEST_F(CoordinatorService, ShowsNodesWithTheirReportsAndFormingJobsWithWhoIsMiss
   ASSERT_THAT(status.nodes(), SizeIs(1));
   EXPECT_TRUE(status.nodes(0).attached());
   EXPECT_EQ(status.nodes(0).report().ops(), 17u);
+  ASSERT_THAT(status.nodes(0).report().waiting(), SizeIs(1));
+  EXPECT_EQ(status.nodes(0).report().waiting(0).job(), "train");
   ASSERT_THAT(status.jobs(), SizeIs(1));
   EXPECT_EQ(status.jobs(0).state(), "forming");
   EXPECT_EQ(status.jobs(0).members(0).ranks(0), 1u);
